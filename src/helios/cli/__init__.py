@@ -1,0 +1,1 @@
+"""The `helios` command; one file per subcommand."""

@@ -1,0 +1,1 @@
+"""Compiling programs for a device: metadata only, before anything is allocated."""

@@ -1,0 +1,145 @@
+"""The words of a step: what the host submits, and what the device answers.
+
+These are plain facts about requests, free of tensors. The scheduler writes submissions, packing
+turns them into frames by the contract's value bindings, the device answers with completions. A
+simulated device understands them as they are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from helios.contract.operation import Operation
+from helios.errors import HeliosError
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a request's tokens are chosen; sent once, at admission.
+
+    `temperature` 0 is greedy. `top_k` 0, `top_p` 1 and `min_p` 0 keep every token. `seed` keys
+    the counter-based generator together with the position of the token drawn. `top_logprobs`
+    is the number of alternatives reported with each token, or -1 for no log-probabilities.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int = 0
+    min_output: int = 0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    top_logprobs: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LaneAdmission:
+    """What INITIALIZE and RESUME write into a slot's state rows.
+
+    `prompt` and `output` fill the histograms. RESUME also hands back the pending token, which
+    was sampled before and is not yet consumed; INITIALIZE has none.
+    """
+
+    sampling: Sampling
+    prompt: Sequence[int]
+    output: Sequence[int] = ()
+    output_limit: int = 0
+    eos_tokens: tuple[int, ...] = ()
+    pending_token: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One request's part of a submission.
+
+    `endpoint` counts the tokens the request has consumed before this step; `query_length` those
+    that it consumes in it. `tokens` are supplied by the host, one per consumed token, or empty
+    where the device supplies the pending token itself. `new_pages` are the page-table entries
+    assigned since the last submission that named this slot and generation, as (index, page).
+    """
+
+    slot: int
+    generation: int
+    endpoint: int
+    query_length: int = 0
+    tokens: Sequence[int] = ()
+    sample: bool = False
+    new_pages: tuple[tuple[int, int], ...] = ()
+    admission: LaneAdmission | None = None
+    targets: Sequence[int] = ()  # SCORED_PREFILL: the token each position is scored for
+    restore_source: int = -1  # RESTORE: continuation row to read
+    snapshot_destination: int = -1  # continuation row to write after the step
+    grammar_mask: bytes | None = None  # one bit per token, little endian
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One step. `sequence` grows by one per submission; `frame` alternates."""
+
+    sequence: int
+    frame: int
+    operation: Operation
+    program: str
+    lanes: tuple[Lane, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneCompletion:
+    """What the device reports of one lane, in lane order. Nothing here is trusted yet.
+
+    `endpoint` counts consumed tokens after the step; `tokens` are the tokens sampled (their
+    number is `accepted`); `cursor` is -1 where the graph keeps no draft cursor; `scores` and
+    `score_tops` belong to scored prefill, one per consumed token.
+    """
+
+    slot: int
+    generation: int
+    endpoint: int
+    accepted: int
+    tokens: tuple[int, ...]
+    logprob: float | None = None
+    top: tuple[tuple[int, float], ...] = ()
+    offered: int = 0
+    cursor: int = -1
+    model: int = -1
+    scores: tuple[float, ...] = ()
+    score_tops: tuple[tuple[tuple[int, float], ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The terminal record of one submission: lanes in order, or the error that ended it."""
+
+    sequence: int
+    frame: int
+    lanes: tuple[LaneCompletion, ...] = ()
+    error: HeliosError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One program the scheduler may choose: `rows` is B, `tokens` is P, `width` is W."""
+
+    program: str
+    operation: Operation
+    rows: int
+    tokens: int
+    width: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """What was loaded: capacities that scheduling decides within."""
+
+    context_tokens: int
+    page_tokens: int
+    pages: int
+    slots: int
+    snapshots: int
+    vocabulary: int
+    input_vocabulary: int
+    variants: tuple[Variant, ...]
+    frames: int = 2
+    cache_identity: str = ""

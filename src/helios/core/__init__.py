@@ -1,0 +1,1 @@
+"""The core file: envelope, frames, locations, reader, writer, logical store, trust."""

@@ -1,0 +1,1 @@
+"""The model worker: drives scheduler and runtime, emits events."""

@@ -1,0 +1,1 @@
+"""Preparing a model: sources, recipes, shared declarations, export."""

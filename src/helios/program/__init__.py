@@ -1,0 +1,1 @@
+"""The captured-program IR: op set, builder, verifier, text form and Protobuf form."""

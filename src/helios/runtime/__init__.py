@@ -1,0 +1,1 @@
+"""Devices, and the model that is loaded on one."""

@@ -1,0 +1,1 @@
+"""Which requests run next, on which pages. Pure and deterministic; knows no tensors."""
