@@ -50,6 +50,7 @@ class ValueSource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     VALUE_SOURCE_MIN_OUTPUT: _ClassVar[ValueSource]
     VALUE_SOURCE_GRAMMAR_MASK: _ClassVar[ValueSource]
     VALUE_SOURCE_GRAMMAR_ACTIVE: _ClassVar[ValueSource]
+    VALUE_SOURCE_OUTPUT_COUNT: _ClassVar[ValueSource]
     VALUE_SOURCE_PROPOSAL_TOKENS: _ClassVar[ValueSource]
     VALUE_SOURCE_PROPOSAL_COUNT: _ClassVar[ValueSource]
     VALUE_SOURCE_PROPOSAL_GENERATION: _ClassVar[ValueSource]
@@ -121,6 +122,7 @@ VALUE_SOURCE_TOP_LOGPROBS: ValueSource
 VALUE_SOURCE_MIN_OUTPUT: ValueSource
 VALUE_SOURCE_GRAMMAR_MASK: ValueSource
 VALUE_SOURCE_GRAMMAR_ACTIVE: ValueSource
+VALUE_SOURCE_OUTPUT_COUNT: ValueSource
 VALUE_SOURCE_PROPOSAL_TOKENS: ValueSource
 VALUE_SOURCE_PROPOSAL_COUNT: ValueSource
 VALUE_SOURCE_PROPOSAL_GENERATION: ValueSource
