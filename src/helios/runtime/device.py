@@ -1,0 +1,56 @@
+"""What every device runtime is to the rest of Helios."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from helios.compile.capabilities import DeviceDescriptor
+from helios.compile.composition import CompiledModel, RuntimeComposition
+from helios.runtime.packing import PackedStep
+from helios.runtime.storage import Storage
+
+Progress = Callable[[int, int], None]
+
+
+class WeightData(Protocol):
+    """A stored tensor's bytes, verified by whoever hands them out."""
+
+    @property
+    def data(self) -> memoryview:
+        """The stored bytes."""
+
+
+class WeightSource(Protocol):
+    """Where stored tensors come from: a core."""
+
+    def weight(self, name: str) -> WeightData:
+        """The tensor of that name."""
+
+
+class StepRunner(Protocol):
+    """A plan that is loaded and ready to run."""
+
+    def run(self, step: PackedStep) -> None:
+        """Run one packed step to its end. Called from one thread, one step at a time."""
+
+    def close(self) -> None:
+        """Free the device's resources; no step is running."""
+
+
+class DeviceRuntime(Protocol):
+    """A device: what it is, how to compile for it, and how to load a compiled model."""
+
+    @property
+    def descriptor(self) -> DeviceDescriptor:
+        """What the device is."""
+
+    def composition(self) -> RuntimeComposition:
+        """The composition of this runtime with its own catalog."""
+
+    def load(
+        self,
+        compiled: CompiledModel,
+        storage: Storage,
+        weights: WeightSource,
+        progress: Progress | None = None,
+    ) -> StepRunner:
+        """Materialise weights and bind programs to the storage."""

@@ -1,0 +1,129 @@
+"""A loaded model: packs submissions, runs them in order on its own thread, reads completions."""
+
+import threading
+from collections import deque
+from queue import Empty, SimpleQueue
+from types import TracebackType
+
+from helios.compile.composition import CompiledModel
+from helios.contract.submission import Completion, Geometry, Submission, Variant
+from helios.errors import DeviceError, HeliosError
+from helios.runtime.completions import CompletionReader
+from helios.runtime.device import StepRunner
+from helios.runtime.packing import GraphPacker, PackedStep
+from helios.runtime.storage import Storage
+
+
+class Model:
+    """A step executor over one loaded plan.
+
+    `submit` packs into the submission's frame and returns; a device thread runs the steps in
+    order, so that packing the next step overlaps with running this one. A frame is written again
+    only after its completion was waited for.
+    """
+
+    def __init__(self, compiled: CompiledModel, storage: Storage, runner: StepRunner) -> None:
+        graphs = compiled.contract.graphs
+        self._storage = storage
+        self._runner = runner
+        self._packers = {g.program: GraphPacker(g, compiled.contract) for g in graphs}
+        self._readers = {g.program: CompletionReader(g) for g in graphs}
+        self._geometry = _geometry(compiled)
+        self._outstanding: deque[Submission] = deque()
+        self._steps: SimpleQueue[PackedStep | None] = SimpleQueue()
+        self._results: SimpleQueue[HeliosError | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._drive, name="helios-device", daemon=True)
+        self._thread.start()
+
+    @property
+    def geometry(self) -> Geometry:
+        """What was loaded."""
+        return self._geometry
+
+    def submit(self, submission: Submission) -> None:
+        """Pack and enqueue a step. Raises `DeviceError` if it can't be run."""
+        if len(self._outstanding) >= self._geometry.frames:
+            raise DeviceError(
+                "every frame is in flight", field="submission.frame", value=submission.frame
+            )
+        if any(other.frame == submission.frame for other in self._outstanding):
+            raise DeviceError("the frame is in flight", field="submission.frame", value=submission.frame)
+        packer = self._packers.get(submission.program)
+        if packer is None:
+            raise DeviceError(
+                "no such program", field="submission.program", value=submission.program
+            )
+        step = packer.pack(submission, self._storage)
+        self._outstanding.append(submission)
+        self._steps.put(step)
+
+    def wait(self, timeout: float | None = None) -> Completion | None:
+        """The completion of the oldest outstanding step, or None after `timeout` seconds."""
+        if not self._outstanding:
+            return None
+        try:
+            error = self._results.get(timeout=timeout)
+        except Empty:
+            return None
+        submission = self._outstanding.popleft()
+        if error is not None:
+            return Completion(submission.sequence, submission.frame, error=error)
+        return self._readers[submission.program].read(submission, self._storage)
+
+    def close(self) -> None:
+        """Finish the steps in flight, stop the device thread and free its resources."""
+        if self._thread.is_alive():
+            self._steps.put(None)
+            self._thread.join()
+            self._runner.close()
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _drive(self) -> None:
+        while (step := self._steps.get()) is not None:
+            self._results.put(self._run(step))
+
+    def _run(self, step: PackedStep) -> HeliosError | None:
+        try:
+            for update in step.updates:
+                update.apply(self._storage.persistent[update.destination])
+            self._runner.run(step)
+        except HeliosError as error:
+            return error
+        except Exception as error:  # a device fault must not end the thread that reports it
+            return DeviceError(f"the device failed: {error!r}", field=step.program)
+        return None
+
+
+def _geometry(compiled: CompiledModel) -> Geometry:
+    contract, plan = compiled.contract, compiled.plan
+    return Geometry(
+        context_tokens=plan.limits.context,
+        page_tokens=contract.cache.page_tokens,
+        pages=plan.limits.pages,
+        slots=plan.limits.sequences,
+        snapshots=plan.limits.snapshots,
+        vocabulary=contract.vocabulary,
+        input_vocabulary=contract.input_vocabulary,
+        variants=tuple(
+            Variant(
+                program=g.program,
+                operation=g.operation,
+                rows=min(g.rows, plan.limits.sequences),
+                tokens=min(g.tokens, max(plan.limits.batch_tokens, 1)),
+                width=g.width,
+            )
+            for g in contract.graphs
+        ),
+        frames=max((b.copies for b in plan.buffers), default=1),
+        cache_identity=contract.cache_identity,
+    )
