@@ -14,46 +14,14 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from helios.contract.operation import Operation
+from helios.contract.tensor import BufferKind as BufferKind
+from helios.contract.tensor import Dim as Dim
+from helios.contract.tensor import DType as DType
+from helios.contract.tensor import Shape as Shape
+from helios.contract.tensor import TensorType as TensorType
 from helios.schema import program_pb2 as pb
 
-Dim = int | str
-Shape = tuple[Dim, ...]
 AttributeValue = int | float | str | bool | tuple[int, ...]
-
-
-class DType(IntEnum):
-    """Element types, numbered as on the wire."""
-
-    F32 = pb.DTYPE_F32
-    F16 = pb.DTYPE_F16
-    BF16 = pb.DTYPE_BF16
-    I32 = pb.DTYPE_I32
-    U32 = pb.DTYPE_U32
-    U64 = pb.DTYPE_U64
-    U8 = pb.DTYPE_U8
-    I64 = pb.DTYPE_I64
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of one element."""
-        return _NBYTES[self]
-
-    @property
-    def text(self) -> str:
-        """The name in the text form: `f32`, `i32`, …"""
-        return self.name.lower()
-
-
-_NBYTES = {
-    DType.F32: 4,
-    DType.F16: 2,
-    DType.BF16: 2,
-    DType.I32: 4,
-    DType.U32: 4,
-    DType.U64: 8,
-    DType.U8: 1,
-    DType.I64: 8,
-}
 
 
 class ExtentKind(IntEnum):
@@ -61,16 +29,6 @@ class ExtentKind(IntEnum):
 
     DYNAMIC = pb.EXTENT_KIND_DYNAMIC
     LOAD = pb.EXTENT_KIND_LOAD
-
-
-class BufferKind(IntEnum):
-    """What a buffer is for, numbered as on the wire."""
-
-    TRANSPORT = pb.BUFFER_KIND_TRANSPORT
-    COMPLETION = pb.BUFFER_KIND_COMPLETION
-    STATE = pb.BUFFER_KIND_STATE
-    CACHE = pb.BUFFER_KIND_CACHE
-    TUNED = pb.BUFFER_KIND_TUNED
 
 
 class Role(IntEnum):
@@ -94,28 +52,6 @@ class Extent:
     name: str
     kind: ExtentKind
     capacity: int
-
-
-@dataclass(frozen=True, slots=True)
-class TensorType:
-    """An element type and a shape whose dimensions are integers or extent names."""
-
-    dtype: DType
-    shape: Shape
-
-    def __str__(self) -> str:
-        return f"{self.dtype.text}[{', '.join(str(d) for d in self.shape)}]"
-
-    def resolve(self, lengths: Mapping[str, int]) -> tuple[int, ...]:
-        """The concrete shape where every extent has the length given for it."""
-        return tuple(d if isinstance(d, int) else lengths[d] for d in self.shape)
-
-    def nbytes(self, lengths: Mapping[str, int]) -> int:
-        """Bytes of a contiguous tensor of this type at the given extent lengths."""
-        count = self.dtype.nbytes
-        for length in self.resolve(lengths):
-            count *= length
-        return count
 
 
 @dataclass(frozen=True, slots=True)
