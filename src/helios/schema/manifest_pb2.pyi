@@ -106,17 +106,29 @@ class CompletionBinding(_message.Message):
     buffer: str
     def __init__(self, field: _Optional[_Union[CompletionField, str]] = ..., buffer: _Optional[str] = ...) -> None: ...
 
+class TunedInput(_message.Message):
+    __slots__ = ("buffer", "producer")
+    BUFFER_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    buffer: str
+    producer: str
+    def __init__(self, buffer: _Optional[str] = ..., producer: _Optional[str] = ...) -> None: ...
+
 class ProgramDescriptor(_message.Message):
-    __slots__ = ("name", "operation", "resource", "completion")
+    __slots__ = ("name", "operation", "resource", "completion", "tuned_inputs", "tuned_outputs")
     NAME_FIELD_NUMBER: _ClassVar[int]
     OPERATION_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_FIELD_NUMBER: _ClassVar[int]
     COMPLETION_FIELD_NUMBER: _ClassVar[int]
+    TUNED_INPUTS_FIELD_NUMBER: _ClassVar[int]
+    TUNED_OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     operation: _program_pb2.Operation
     resource: str
     completion: _containers.RepeatedCompositeFieldContainer[CompletionBinding]
-    def __init__(self, name: _Optional[str] = ..., operation: _Optional[_Union[_program_pb2.Operation, str]] = ..., resource: _Optional[str] = ..., completion: _Optional[_Iterable[_Union[CompletionBinding, _Mapping]]] = ...) -> None: ...
+    tuned_inputs: _containers.RepeatedCompositeFieldContainer[TunedInput]
+    tuned_outputs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., operation: _Optional[_Union[_program_pb2.Operation, str]] = ..., resource: _Optional[str] = ..., completion: _Optional[_Iterable[_Union[CompletionBinding, _Mapping]]] = ..., tuned_inputs: _Optional[_Iterable[_Union[TunedInput, _Mapping]]] = ..., tuned_outputs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WeightDescriptor(_message.Message):
     __slots__ = ("name", "storage", "shape", "resource", "offset", "nbytes")
