@@ -6,23 +6,23 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 
-_MASK = 0xFFFFFFFF
+_WORD = 0xFFFFFFFF
 
 
-def philox(key: int, counter: int) -> int:
-    """The first 32-bit word of Philox4x32-10 at a 64-bit key and counter (Salmon et al., SC'11)."""
-    k0, k1 = key & _MASK, key >> 32 & _MASK
-    c0, c1, c2, c3 = counter & _MASK, counter >> 32 & _MASK, 0, 0
+def philox(key: int, counter: int) -> tuple[int, int, int, int]:
+    """Philox4x32-10 at a 64-bit key and a 128-bit counter (Salmon et al., SC'11)."""
+    k0, k1 = key & _WORD, key >> 32 & _WORD
+    c0, c1, c2, c3 = (counter >> shift & _WORD for shift in (0, 32, 64, 96))
     for _ in range(10):
         p0, p1 = 0xD2511F53 * c0, 0xCD9E8D57 * c2
-        c0, c1, c2, c3 = p1 >> 32 ^ c1 ^ k0, p1 & _MASK, p0 >> 32 ^ c3 ^ k1, p0 & _MASK
-        k0, k1 = (k0 + 0x9E3779B9) & _MASK, (k1 + 0xBB67AE85) & _MASK
-    return c0
+        c0, c1, c2, c3 = p1 >> 32 ^ c1 ^ k0, p1 & _WORD, p0 >> 32 ^ c3 ^ k1, p0 & _WORD
+        k0, k1 = (k0 + 0x9E3779B9) & _WORD, (k1 + 0xBB67AE85) & _WORD
+    return c0, c1, c2, c3
 
 
 def uniform(seed: int, position: int) -> float:
     """A number in [0, 1) for a seed and a token position."""
-    return (philox(seed, position) >> 8) * 2.0**-24
+    return (philox(seed, position)[0] >> 8) * 2.0**-24
 
 
 def process_logits(
