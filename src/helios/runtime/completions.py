@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from helios.contract.prepared import CompletionField, PreparedGraph
+from helios.contract.kinds import CompletionField
+from helios.contract.prepared import PreparedGraph
 from helios.contract.submission import Completion, Lane, LaneCompletion, Submission
 from helios.runtime.storage import Array, Storage
 

@@ -47,7 +47,9 @@ class Model:
                 "every frame is in flight", field="submission.frame", value=submission.frame
             )
         if any(other.frame == submission.frame for other in self._outstanding):
-            raise DeviceError("the frame is in flight", field="submission.frame", value=submission.frame)
+            raise DeviceError(
+                "the frame is in flight", field="submission.frame", value=submission.frame
+            )
         packer = self._packers.get(submission.program)
         if packer is None:
             raise DeviceError(

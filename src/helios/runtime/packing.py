@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.contract.prepared import IndexKind, PreparedContract, PreparedGraph, ValueBinding, ValueSource
+from helios.contract.kinds import IndexKind, ValueSource
+from helios.contract.prepared import PreparedContract, PreparedGraph, ValueBinding
 from helios.contract.submission import Lane, Sampling, Submission
 from helios.errors import ContractError, DeviceError
 from helios.program.extents import ROWS, SAMPLED, TOKENS

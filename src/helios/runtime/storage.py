@@ -6,13 +6,14 @@ Fresh pages come zeroed from the system and are committed when first touched.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.compile.plan import BufferPlan, Plan
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 
 NUMPY_TYPES: Mapping[str, type[np.generic]] = {
     "f32": np.float32,

@@ -18,7 +18,7 @@ from helios.compile.capabilities import (
 )
 from helios.compile.composition import CompiledModel, RuntimeComposition
 from helios.compile.demand import Demand
-from helios.contract.prepared import WeightStorage
+from helios.contract.kinds import WeightStorage
 from helios.program.ir import Buffer, BufferKind, Op, Program, Ref, Value, Weight
 from helios.program.ops import OPS, WEIGHT
 from helios.runtime.device import Progress, WeightSource

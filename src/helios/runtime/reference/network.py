@@ -6,6 +6,8 @@ token after another over exactly its own history.
 """
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +42,9 @@ def linear(x: Floats, weight: Floats, bias: Floats | None) -> Floats:
 
 def rms_norm(x: Floats, weight: Floats, *, epsilon: float) -> Floats:
     """x [..., E], weight [E] -> [..., E]."""
-    mean = np.mean(np.square(x), axis=-1, keepdims=True, dtype=np.float32)
-    return x / np.sqrt(mean + np.float32(epsilon)) * weight
+    mean: Floats = np.mean(np.square(x), axis=-1, keepdims=True, dtype=np.float32)
+    root: Floats = np.sqrt(mean + np.float32(epsilon))
+    return x / root * weight
 
 
 def rope(
@@ -89,11 +92,12 @@ def scale(x: Floats, *, factor: float) -> Floats:
 
 def softcap(x: Floats, *, cap: float) -> Floats:
     """cap · tanh(x / cap)."""
-    return np.float32(cap) * np.tanh(x / np.float32(cap))
+    y: Floats = np.float32(cap) * np.tanh(x / np.float32(cap))
+    return y
 
 
 def cache_write(
-    x: Floats, rows: Ints, positions: Ints, slots: Ints, page_table: Ints, plane: NDArray[np.generic]
+    x: Floats, rows: Ints, positions: Ints, slots: Ints, page_table: Ints, plane: NDArray[Any]
 ) -> None:
     """x [T, G, D] into plane [N, L, G, D]."""
     length = plane.shape[1]
@@ -107,8 +111,8 @@ def paged_attention(
     positions: Ints,
     slots: Ints,
     page_table: Ints,
-    keys: NDArray[np.generic],
-    values: NDArray[np.generic],
+    keys: NDArray[Any],
+    values: NDArray[Any],
     sinks: Floats | None,
     *,
     scale: float,
@@ -129,8 +133,8 @@ def paged_attention(
     return y
 
 
-def _history(plane: NDArray[np.generic], pages: Ints) -> Floats:
-    records = from_storage(plane[pages])
+def _history(plane: NDArray[Any], pages: Ints) -> Floats:
+    records = from_storage(plane[pages])  # [pages, L, G, D]
     return records.reshape(-1, *plane.shape[2:]).transpose(1, 0, 2)
 
 
@@ -156,7 +160,7 @@ def _attend(
     return mixed
 
 
-def to_storage(x: Floats, dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
+def to_storage(x: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
     """float32 rounded to nearest even in a plane's type; uint16 stands for bf16."""
     if dtype != np.uint16:
         return x.astype(dtype)
@@ -165,7 +169,7 @@ def to_storage(x: Floats, dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
     return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.uint16)
 
 
-def from_storage(x: NDArray[np.generic]) -> Floats:
+def from_storage(x: NDArray[Any]) -> Floats:
     """The float32 values of a plane."""
     if x.dtype != np.uint16:
         return x.astype(np.float32)
@@ -173,17 +177,24 @@ def from_storage(x: NDArray[np.generic]) -> Floats:
 
 
 def _silu(x: Floats) -> Floats:
-    return x / (1 + np.exp(-x))
+    y: Floats = x / (1 + np.exp(-x))
+    return y
 
 
 def _gelu(x: Floats) -> Floats:
     erf = np.frompyfunc(math.erf, 1, 1)(x * math.sqrt(0.5)).astype(np.float32)
-    return np.float32(0.5) * x * (1 + erf)
+    y: Floats = np.float32(0.5) * x * (1 + erf)
+    return y
 
 
 def _gelu_tanh(x: Floats) -> Floats:
     inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x * x * x)
-    return np.float32(0.5) * x * (1 + np.tanh(inner))
+    y: Floats = np.float32(0.5) * x * (1 + np.tanh(inner))
+    return y
 
 
-_ACTIVATIONS = {"silu": _silu, "gelu": _gelu, "gelu_tanh": _gelu_tanh}
+_ACTIVATIONS: Mapping[str, Callable[[Floats], Floats]] = {
+    "silu": _silu,
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+}

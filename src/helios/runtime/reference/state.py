@@ -12,7 +12,9 @@ Array = NDArray[Any]
 def token_rows(query_length: Ints, endpoints: Ints, *, tokens: str) -> tuple[Ints, Ints]:
     """query_length [B], endpoints [B] -> rows [T], positions [T]."""
     rows = np.repeat(np.arange(len(query_length), dtype=np.int32), query_length)
-    steps = [np.arange(e, e + n, dtype=np.int32) for e, n in zip(endpoints, query_length, strict=True)]
+    steps = [
+        np.arange(e, e + n, dtype=np.int32) for e, n in zip(endpoints, query_length, strict=True)
+    ]
     return rows, np.concatenate(steps) if steps else np.empty(0, dtype=np.int32)
 
 
