@@ -1,0 +1,1 @@
+"""Shared declarations: every operation and every contract entry, from one forward pass."""

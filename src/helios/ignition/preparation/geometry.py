@@ -1,0 +1,70 @@
+"""The capacities that programs are captured at."""
+
+from dataclasses import dataclass
+
+from helios.ignition.recipes.recipe import LayerHistory, ModelFacts
+from helios.program.ir import DType
+
+EOS_LIMIT = 16  # end tokens a request may name
+BIAS_LIMIT = 256  # biased tokens a request may name
+TOP_LIMIT = 20  # alternatives reported with a token
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Capacities of all programs of one model.
+
+    `concurrency` is the captured number of request slots and the row capacity of every program;
+    `prefill_tokens` and `scored_tokens` bound the packed prompt tokens of one submission.
+    """
+
+    vocabulary: int
+    context: int
+    page_tokens: int
+    concurrency: int
+    prefill_tokens: int
+    scored_tokens: int
+    cache_dtype: DType
+    histories: tuple[LayerHistory, ...]
+
+    @property
+    def table_pages(self) -> int:
+        """Page-table entries of one slot: pages that a full context takes."""
+        return -(-self.context // self.page_tokens)
+
+    @property
+    def mask_words(self) -> int:
+        """32-bit words of one row of the grammar mask."""
+        return -(-self.vocabulary // 32)
+
+    @property
+    def mixed_tokens(self) -> int:
+        """A full prefill chunk beside one token of every other lane."""
+        return self.prefill_tokens + self.concurrency - 1
+
+    def record_bytes(self, history: LayerHistory) -> int:
+        """Bytes of one token in one plane of that history."""
+        return history.heads * history.dim * self.cache_dtype.nbytes
+
+
+def geometry_of(
+    facts: ModelFacts,
+    *,
+    context: int,
+    page_tokens: int,
+    concurrency: int,
+    prefill_tokens: int,
+    scored_tokens: int,
+    cache_dtype: DType,
+) -> Geometry:
+    """The geometry of a model's programs at chosen capacities."""
+    return Geometry(
+        vocabulary=facts.vocabulary,
+        context=context,
+        page_tokens=page_tokens,
+        concurrency=concurrency,
+        prefill_tokens=prefill_tokens,
+        scored_tokens=scored_tokens,
+        cache_dtype=cache_dtype,
+        histories=facts.histories,
+    )

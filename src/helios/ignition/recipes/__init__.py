@@ -1,0 +1,1 @@
+"""Recipes: the only place that knows model architectures by name."""

@@ -1,0 +1,26 @@
+"""Which recipe prepares which architecture."""
+
+from collections.abc import Callable
+
+from helios.errors import SourceError
+from helios.ignition.recipes.llama import LlamaRecipe
+from helios.ignition.recipes.llama_config import VARIATIONS
+from helios.ignition.recipes.recipe import Recipe
+from helios.ignition.sources.source import Dialect, Source
+
+RECIPES: dict[tuple[Dialect, str], Callable[[Source], Recipe]] = dict.fromkeys(
+    VARIATIONS, LlamaRecipe
+)
+
+
+def recipe_for(source: Source) -> Recipe:
+    """The recipe of a source's architecture; raises `SourceError` where there is none."""
+    known = sorted(name for dialect, name in RECIPES if dialect is source.dialect)
+    if (source.dialect, source.architecture) not in RECIPES:
+        raise SourceError(
+            "unknown architecture",
+            field="general.architecture" if source.dialect is Dialect.GGUF else "model_type",
+            value=source.architecture,
+            remedy=f"known architectures: {', '.join(known)}",
+        )
+    return RECIPES[source.dialect, source.architecture](source)

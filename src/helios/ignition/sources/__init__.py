@@ -1,0 +1,1 @@
+"""Checkpoints on disk, read lazily and refused where they are not what they claim to be."""

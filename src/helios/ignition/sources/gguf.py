@@ -1,0 +1,133 @@
+"""A GGUF file as a source."""
+
+import hashlib
+import mmap
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from helios.errors import SourceError
+from helios.ignition.sources.facts import Facts
+from helios.ignition.sources.gguf_header import Header, TensorEntry, read_header
+from helios.ignition.sources.source import Dialect, GgmlVocabulary, License, SourceTensor
+
+_DIGEST_CHUNK = 1 << 22
+# Ids under any of these keys end generation.
+_END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
+
+
+class GgufSource:
+    """A GGUF file, mapped. Metadata is read at once, tensors when asked for.
+
+    Raises `SourceError` for a file that is not a sound GGUF model. The mapping lives as long as
+    any tensor view does.
+    """
+
+    dialect = Dialect.GGUF
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._data = _map(path)
+        header = read_header(self._data, path.name)
+        self._fields = header.fields
+        general = self._view("general.")
+        self.architecture = general.text("architecture")
+        self.name = general.text("name", path.stem)
+        self.config = self._view(f"{self.architecture}.")
+        self.tensors: Mapping[str, SourceTensor] = self._tensors(header)
+        self.tokenizer = _vocabulary(self._view("tokenizer.ggml."))
+        template = self._fields.get("tokenizer.chat_template")
+        self.chat_template = template if isinstance(template, str) else None
+        self.license = License(general.text("license", ""), general.text("license.text", ""))
+
+    def sha256(self) -> bytes:
+        """The digest of the file."""
+        digest = hashlib.sha256()
+        for start in range(0, len(self._data), _DIGEST_CHUNK):
+            digest.update(self._data[start : start + _DIGEST_CHUNK])
+        return digest.digest()
+
+    def _view(self, prefix: str) -> Facts:
+        chosen = {k[len(prefix) :]: v for k, v in self._fields.items() if k.startswith(prefix)}
+        return Facts(chosen, prefix)
+
+    def _tensors(self, header: Header) -> Mapping[str, SourceTensor]:
+        return {
+            entry.name: SourceTensor(
+                entry.name, entry.storage, entry.shape, entry.nbytes, partial(self._load, entry)
+            )
+            for entry in header.tensors
+        }
+
+    def _load(self, entry: TensorEntry) -> memoryview:
+        return self._data[entry.offset : entry.offset + entry.nbytes]
+
+
+def _map(path: Path) -> memoryview:
+    try:
+        with path.open("rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as error:
+        raise SourceError(
+            f"can't be read: {error}", field=str(path), remedy="give a readable, non-empty file"
+        ) from None
+
+
+def _vocabulary(facts: Facts) -> GgmlVocabulary:
+    tokens = _texts(facts, "tokens")
+    types = _numbers(facts, "token_type", len(tokens), 1)
+    scores = _numbers(facts, "scores", len(tokens), 0.0)
+    ends = [_token_id(facts, key, len(tokens)) for key in _END_KEYS]
+    return GgmlVocabulary(
+        model=facts.text("model"),
+        pre=facts.text("pre", "default"),
+        tokens=tuple(tokens),
+        types=tuple(int(t) for t in types),
+        scores=tuple(float(s) for s in scores),
+        merges=tuple(_texts(facts, "merges")) if "merges" in facts else (),
+        bos=_token_id(facts, "bos_token_id", len(tokens)),
+        eos=tuple(dict.fromkeys(end for end in ends if end is not None)),
+        unknown=_token_id(facts, "unknown_token_id", len(tokens)),
+        padding=_token_id(facts, "padding_token_id", len(tokens)),
+        add_bos=facts.flag("add_bos_token") if "add_bos_token" in facts else None,
+        add_space_prefix=facts.flag("add_space_prefix", True),
+    )
+
+
+def _texts(facts: Facts, key: str) -> list[str]:
+    values = facts.sequence(key)
+    if not values or not all(isinstance(v, str) for v in values):
+        raise SourceError(
+            "must be a list of strings", field=facts.name(key), remedy="convert the model again"
+        )
+    return [str(v) for v in values]
+
+
+def _numbers(facts: Facts, key: str, count: int, default: float) -> list[float]:
+    if key not in facts:
+        return [default] * count
+    values = facts.array(key)
+    if len(values) != count or not np.isfinite(values).all():
+        raise SourceError(
+            f"must hold {count} finite numbers",
+            field=facts.name(key),
+            value=len(values),
+            remedy="convert the model again",
+        )
+    return [float(v) for v in values]
+
+
+def _token_id(facts: Facts, key: str, count: int) -> int | None:
+    if key not in facts:
+        return None
+    value = facts.whole(key)
+    if value >= count:
+        raise SourceError(
+            f"must be below the vocabulary of {count}",
+            field=facts.name(key),
+            value=value,
+            remedy="convert the model again",
+        )
+    return value

@@ -1,0 +1,123 @@
+"""What every checkpoint offers, whatever its file format."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from helios.ignition.sources.facts import Facts
+from helios.ignition.sources.storage import Storage
+
+
+class Dialect(StrEnum):
+    """Whose words a checkpoint uses for configuration keys and tensor names."""
+
+    GGUF = "gguf"
+    HUGGINGFACE = "huggingface"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTensor:
+    """One stored tensor: `shape` is logical, outermost dimension first."""
+
+    name: str
+    storage: Storage
+    shape: tuple[int, ...]
+    nbytes: int
+    load: Callable[[], memoryview] = field(repr=False, compare=False)
+
+    def data(self) -> memoryview:
+        """The stored bytes, exactly `nbytes` of them, mapped on demand; read only."""
+        return self.load()
+
+
+def computed_tensor(name: str, values: npt.NDArray[np.float32]) -> SourceTensor:
+    """A float32 tensor that a recipe computed from configuration or from small tensors."""
+    stored = np.ascontiguousarray(values, dtype="<f4")
+    data = memoryview(stored.tobytes())
+    return SourceTensor(name, Storage.F32, stored.shape, len(data), lambda: data)
+
+
+@dataclass(frozen=True, slots=True)
+class GgmlVocabulary:
+    """A tokenizer as GGUF metadata states it; `types` are the ggml token types."""
+
+    model: str
+    pre: str
+    tokens: tuple[str, ...]
+    types: tuple[int, ...]
+    scores: tuple[float, ...]
+    merges: tuple[str, ...]
+    bos: int | None
+    eos: tuple[int, ...]
+    unknown: int | None
+    padding: int | None
+    add_bos: bool | None
+    add_space_prefix: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerFile:
+    """A tokenizer as a Hugging Face folder states it: `tokenizer.json` and its special tokens."""
+
+    json: bytes
+    bos: str | None
+    eos: tuple[int, ...]
+    padding: str | None
+    unknown: str | None
+    add_bos: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class License:
+    """The licence a checkpoint declares: an SPDX-like identifier and, if shipped, its text."""
+
+    identifier: str = ""
+    text: str = ""
+
+
+class Source(Protocol):
+    """A checkpoint. Opening reads metadata only; tensors are mapped when asked for."""
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """Whose words it uses."""
+
+    @property
+    def architecture(self) -> str:
+        """The architecture as the checkpoint names it."""
+
+    @property
+    def name(self) -> str:
+        """A human name of the model."""
+
+    @property
+    def config(self) -> Facts:
+        """The architecture's configuration."""
+
+    @property
+    def tensors(self) -> Mapping[str, SourceTensor]:
+        """Every stored tensor by name."""
+
+    @property
+    def tokenizer(self) -> GgmlVocabulary | TokenizerFile:
+        """What the tokenizer is made from."""
+
+    @property
+    def chat_template(self) -> str | None:
+        """The chat template, if there is one."""
+
+    @property
+    def license(self) -> License:
+        """The declared licence."""
+
+    def sha256(self) -> bytes:
+        """The digest of everything the source consists of."""
