@@ -342,8 +342,9 @@ OPS: Mapping[str, OpSpec] = _table(
         (),
         "The smallest token of the largest logit where temperature is 0. Else, over "
         "softmax(logits / temperature): keep the top_k most likely (0 keeps all; ties by smaller "
-        "id), of those the smallest set whose probability reaches top_p, of those the tokens with "
-        "at least min_p times the largest probability; draw by inverse transform in token order "
+        "id), of those, renormalised, the fewest most likely whose probability reaches top_p, of "
+        "those the tokens with at least min_p times the largest probability; draw by inverse "
+        "transform in token order, renormalised, "
         "with the uniform number of Philox4x32-10 (Salmon et al., SC'11) at key seed and counter "
         "position.",
     ),

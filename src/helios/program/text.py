@@ -1,0 +1,83 @@
+"""The text form of a program: one statement a line, to be read and compared by people.
+
+    program decode-b8 DECODE
+
+    extent B dynamic 8
+    transport @slots i32[B]
+    state @pending i32[R]
+    weight $output.weight f32[49152, 576]
+
+    %token i32[B] role sampled_token = state_read(@pending, @slots)
+    %hidden f32[T, 576] = embedding(%token, $output.weight) scale=1.0
+
+Values are written `%name`, buffers `@name` and weights `$name`; `_` is an operand left out. What
+follows `#` is a comment. Storage is declared before it is used, and only if it is used.
+`from_text(to_text(p)) == p` for every well-formed program.
+"""
+
+import json
+from collections.abc import Iterator
+
+from helios.program.ir import AttributeValue, Buffer, Op, Program, Ref, Role, Value
+from helios.program.parser import parse_program
+from helios.program.verify import verify
+
+
+def to_text(program: Program) -> str:
+    """A program as text. Accepts any program, so that a malformed one can be looked at."""
+    return "".join(f"{line}\n" for line in _lines(program))
+
+
+def from_text(text: str) -> Program:
+    """The verified program a text describes.
+
+    Raises `ProgramError` naming the line that does not parse, or the operation that breaks a rule.
+    """
+    program = parse_program(text)
+    verify(program)
+    return program
+
+
+def _lines(program: Program) -> Iterator[str]:
+    yield f"program {program.name} {program.operation.name}"
+    yield ""
+    for extent in program.extents:
+        yield f"extent {extent.name} {extent.kind.name.lower()} {extent.capacity}"
+    if program.extents:
+        yield ""
+    for buffer in program.buffers():
+        yield f"{buffer.kind.name.lower()} {_declared(buffer)}"
+    for weight in program.weights():
+        yield f"weight ${weight.name} {weight.type}"
+    yield ""
+    for op in program.ops:
+        yield _op(op)
+
+
+def _declared(item: Value | Buffer) -> str:
+    role = f" role {item.role.name.lower()}" if item.role is not Role.NONE else ""
+    return f"{_reference(item)} {item.type}{role}"
+
+
+def _op(op: Op) -> str:
+    results = ", ".join(_declared(r) for r in op.results)
+    call = f"{op.kind}({', '.join(_reference(o) for o in op.operands)})"
+    attributes = "".join(f" {name}={_literal(v)}" for name, v in op.attributes.items())
+    return f"{results} = {call}{attributes}" if results else f"{call}{attributes}"
+
+
+def _reference(item: Ref | None) -> str:
+    if item is None:
+        return "_"
+    sigil = "%" if isinstance(item, Value) else "@" if isinstance(item, Buffer) else "$"
+    return f"{sigil}{item.name}"
+
+
+def _literal(value: AttributeValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(str(v) for v in value)}]"
+    return repr(value)
