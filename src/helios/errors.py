@@ -51,6 +51,14 @@ class TrustError(HeliosError):
     """A signature or acceptance that does not hold."""
 
 
+class SignatureError(TrustError):
+    """Bytes that no trusted key of their publisher has signed."""
+
+
+class AcceptanceError(TrustError):
+    """An acceptance that does not equal the signed publisher namespace."""
+
+
 class SourceError(HeliosError):
     """A checkpoint that can't be prepared."""
 

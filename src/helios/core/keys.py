@@ -1,0 +1,175 @@
+"""Ed25519 keys: how they are made, kept and named."""
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import NoReturn
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
+
+from helios.errors import TrustError
+
+KEY_NBYTES = 32
+SIGNATURE_NBYTES = 64
+_ID_DIGITS = 16
+_PEM_LIMIT = 64 << 10
+_TEXT = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """A raw Ed25519 public key. Its text form is 64 lower-case hex digits."""
+
+    raw: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.raw) != KEY_NBYTES:
+            raise TrustError(
+                f"an Ed25519 public key has {KEY_NBYTES} bytes",
+                field="public key",
+                value=len(self.raw),
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> "PublicKey":
+        """The key whose text form is given; `TrustError` for anything else."""
+        if not _TEXT.fullmatch(text.strip()):
+            raise TrustError(
+                "is not an Ed25519 public key",
+                field="public key",
+                value=text,
+                remedy="give the 64 hex digits that `helios keys` prints",
+            )
+        return cls(bytes.fromhex(text.strip()))
+
+    @property
+    def text(self) -> str:
+        """The 64 hex digits that `parse` reads."""
+        return self.raw.hex()
+
+    @property
+    def id(self) -> str:
+        """The first 16 hex digits of the SHA-256 of the raw key: a name, never a proof."""
+        return sha256(self.raw).hexdigest()[:_ID_DIGITS]
+
+    def verifies(self, signature: bytes, message: bytes) -> bool:
+        """Whether the private half of this key signed exactly `message`."""
+        try:
+            Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, message)
+        except InvalidSignature:
+            return False
+        return True
+
+
+class SigningKey:
+    """A private Ed25519 key. It never appears in text, errors, pickles or copies."""
+
+    __slots__ = ("_private", "public")
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+        self.public = PublicKey(private.public_key().public_bytes_raw())
+
+    def __repr__(self) -> str:
+        return f"SigningKey(id={self.public.id!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a signing key can't be pickled or copied; save it to a file")
+
+    @property
+    def id(self) -> str:
+        """The id of the public half."""
+        return self.public.id
+
+    @classmethod
+    def generate(cls) -> "SigningKey":
+        """A new key from the system's random numbers."""
+        return cls(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "SigningKey":
+        """The key in a PEM PKCS#8 file that nobody but its owner may read or write."""
+        try:
+            private = serialization.load_pem_private_key(_read_private(Path(path)), password=None)
+        except (ValueError, TypeError) as error:
+            raise TrustError(
+                "is not an unencrypted PEM private key", field=str(path), remedy=_MAKE_ONE
+            ) from error
+        if not isinstance(private, Ed25519PrivateKey):
+            raise TrustError(
+                "is not an Ed25519 key",
+                field=str(path),
+                value=type(private).__name__,
+                remedy=_MAKE_ONE,
+            )
+        return cls(private)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the key to a new file of mode 0600; a file that exists is never replaced."""
+        pem = self._private.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        _write_private(Path(path), pem)
+
+    def sign(self, message: bytes) -> bytes:
+        """The 64-byte signature of `message`."""
+        return self._private.sign(message)
+
+
+_MAKE_ONE = "make one with `helios keys`"
+
+
+def _read_private(path: Path) -> bytes:
+    try:
+        # Not blocking: opening a named pipe must not hang.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise TrustError(
+            f"the private key can't be read: {error.strerror}", field=str(path), remedy=_MAKE_ONE
+        ) from error
+    with os.fdopen(descriptor, "rb") as file:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise TrustError("the private key is not a regular file", field=str(path))
+        if mode & 0o077:
+            raise TrustError(
+                "the private key may be used by others than its owner",
+                field=str(path),
+                value=f"{stat.S_IMODE(mode):04o}",
+                remedy=f"run `chmod 600 {path}`, or replace the key if others may have read it",
+            )
+        return file.read(_PEM_LIMIT)
+
+
+def _write_private(path: Path, pem: bytes) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise TrustError(
+            f"the private key can't be written: {error.strerror}",
+            field=str(path),
+            remedy="choose a new file in a folder you may write to",
+        ) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(pem)
+            file.flush()
+            os.fsync(descriptor)
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise TrustError(
+                f"the private key can't be written: {error.strerror}", field=str(path)
+            ) from error
+        raise
