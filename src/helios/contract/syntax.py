@@ -1,6 +1,6 @@
 """The frontend's part of a prepared contract: syntax and image data, free of any model's name.
 
-`PreparedFrontend` holds `ToolSyntax`, `ReasoningSyntax`, `AssistantEnvelope`,
+`PreparedFrontend` holds `ToolSyntax` (of `FrameSyntax`), `ReasoningSyntax`, `AssistantEnvelope`,
 `PrefixBoundaryRule`, `ImageTokens` and `ImageSettings`; marker pairs are `Delimiters`.
 """
 
@@ -27,12 +27,37 @@ class Delimiters:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameSyntax:
+    """Messages made of frames: a header that routes by channel or recipient, then a body.
+
+    `start` opens a header, `message` a body, `ends` close one. `channel`, `recipient` and
+    `constrain` precede what they name; without `channel`, recipients alone route. `generic_tool`
+    is a recipient that stands for any offered tool.
+    """
+
+    start: str = ""
+    role: str = ""
+    channel: str = ""
+    recipient: str = ""
+    constrain: str = ""
+    message: str = ""
+    ends: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
+    generic_tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolSyntax:
     """The markers and names of a tool-call syntax; which of them apply, the parser decides.
 
     `block` surrounds all calls, `call` one call, `fence` a JSON body. `name_end` ends a call's
-    name, `separator` stands between calls, `call_type` is a fixed word before the name and
-    `implicit_ends` are markers that end a call too.
+    name, `tag_end` an opening tag after its attributes. `separator` stands between calls,
+    `call_type` is a fixed word before the name and `lead` belongs to the opener where it
+    precedes it. `implicit_ends` are markers that end a value whose own closer is missing.
+    `tokens` are parts of markers that may be single tokens. `ordinal` separates a name from its
+    number, both together being the call id; `id_length` is the length of made-up ids, 0 for the
+    server's own form.
     """
 
     block: Delimiters = Delimiters()
@@ -53,6 +78,16 @@ class ToolSyntax:
     implicit_ends: tuple[str, ...] = ()
     call_type: str = ""
     fence: Delimiters = Delimiters()
+    tag_end: str = ""
+    tokens: tuple[str, ...] = ()
+    trims_content: bool = False
+    lead: str = ""
+    bare_calls: bool = False
+    id_fields: tuple[str, ...] = ()
+    name_prefix: str = ""
+    ordinal: str = ""
+    id_length: int = 0
+    frame: FrameSyntax | None = None
 
     @property
     def opener(self) -> str:
@@ -62,11 +97,15 @@ class ToolSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningSyntax:
-    """Reasoning stands between the delimiters; a terminal marker ends it as well."""
+    """Reasoning stands between the delimiters; a terminal marker ends it as well.
+
+    `tokens` are parts of the delimiters that may be single tokens.
+    """
 
     delimiters: Delimiters = Delimiters()
     wrapping_newlines: bool = False
     terminal_markers: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,8 +124,32 @@ class DelimiterPair(_message.Message):
     close: str
     def __init__(self, open: _Optional[str] = ..., close: _Optional[str] = ...) -> None: ...
 
+class FrameSyntax(_message.Message):
+    __slots__ = ("start", "role", "channel", "recipient", "constrain", "message", "ends", "reasoning", "visible", "generic_tool")
+    START_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    RECIPIENT_FIELD_NUMBER: _ClassVar[int]
+    CONSTRAIN_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    REASONING_FIELD_NUMBER: _ClassVar[int]
+    VISIBLE_FIELD_NUMBER: _ClassVar[int]
+    GENERIC_TOOL_FIELD_NUMBER: _ClassVar[int]
+    start: str
+    role: str
+    channel: str
+    recipient: str
+    constrain: str
+    message: str
+    ends: _containers.RepeatedScalarFieldContainer[str]
+    reasoning: _containers.RepeatedScalarFieldContainer[str]
+    visible: _containers.RepeatedScalarFieldContainer[str]
+    generic_tool: str
+    def __init__(self, start: _Optional[str] = ..., role: _Optional[str] = ..., channel: _Optional[str] = ..., recipient: _Optional[str] = ..., constrain: _Optional[str] = ..., message: _Optional[str] = ..., ends: _Optional[_Iterable[str]] = ..., reasoning: _Optional[_Iterable[str]] = ..., visible: _Optional[_Iterable[str]] = ..., generic_tool: _Optional[str] = ...) -> None: ...
+
 class ToolSyntax(_message.Message):
-    __slots__ = ("block", "call", "name_end", "key", "value", "wrapping_newlines", "separator", "typing", "parallel", "string_attribute", "type_attribute", "name_fields", "argument_fields", "id_marker", "quote", "implicit_ends", "call_type", "fence")
+    __slots__ = ("block", "call", "name_end", "key", "value", "wrapping_newlines", "separator", "typing", "parallel", "string_attribute", "type_attribute", "name_fields", "argument_fields", "id_marker", "quote", "implicit_ends", "call_type", "fence", "tag_end", "tokens", "trims_content", "lead", "bare_calls", "id_fields", "name_prefix", "ordinal", "id_length", "frame")
     BLOCK_FIELD_NUMBER: _ClassVar[int]
     CALL_FIELD_NUMBER: _ClassVar[int]
     NAME_END_FIELD_NUMBER: _ClassVar[int]
@@ -144,6 +168,16 @@ class ToolSyntax(_message.Message):
     IMPLICIT_ENDS_FIELD_NUMBER: _ClassVar[int]
     CALL_TYPE_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
+    TAG_END_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    TRIMS_CONTENT_FIELD_NUMBER: _ClassVar[int]
+    LEAD_FIELD_NUMBER: _ClassVar[int]
+    BARE_CALLS_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELDS_FIELD_NUMBER: _ClassVar[int]
+    NAME_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    ORDINAL_FIELD_NUMBER: _ClassVar[int]
+    ID_LENGTH_FIELD_NUMBER: _ClassVar[int]
+    FRAME_FIELD_NUMBER: _ClassVar[int]
     block: DelimiterPair
     call: DelimiterPair
     name_end: str
@@ -162,17 +196,29 @@ class ToolSyntax(_message.Message):
     implicit_ends: _containers.RepeatedScalarFieldContainer[str]
     call_type: str
     fence: DelimiterPair
-    def __init__(self, block: _Optional[_Union[DelimiterPair, _Mapping]] = ..., call: _Optional[_Union[DelimiterPair, _Mapping]] = ..., name_end: _Optional[str] = ..., key: _Optional[_Union[DelimiterPair, _Mapping]] = ..., value: _Optional[_Union[DelimiterPair, _Mapping]] = ..., wrapping_newlines: _Optional[bool] = ..., separator: _Optional[str] = ..., typing: _Optional[_Union[ValueTyping, str]] = ..., parallel: _Optional[_Union[ParallelCalls, str]] = ..., string_attribute: _Optional[str] = ..., type_attribute: _Optional[str] = ..., name_fields: _Optional[_Iterable[str]] = ..., argument_fields: _Optional[_Iterable[str]] = ..., id_marker: _Optional[str] = ..., quote: _Optional[str] = ..., implicit_ends: _Optional[_Iterable[str]] = ..., call_type: _Optional[str] = ..., fence: _Optional[_Union[DelimiterPair, _Mapping]] = ...) -> None: ...
+    tag_end: str
+    tokens: _containers.RepeatedScalarFieldContainer[str]
+    trims_content: bool
+    lead: str
+    bare_calls: bool
+    id_fields: _containers.RepeatedScalarFieldContainer[str]
+    name_prefix: str
+    ordinal: str
+    id_length: int
+    frame: FrameSyntax
+    def __init__(self, block: _Optional[_Union[DelimiterPair, _Mapping]] = ..., call: _Optional[_Union[DelimiterPair, _Mapping]] = ..., name_end: _Optional[str] = ..., key: _Optional[_Union[DelimiterPair, _Mapping]] = ..., value: _Optional[_Union[DelimiterPair, _Mapping]] = ..., wrapping_newlines: _Optional[bool] = ..., separator: _Optional[str] = ..., typing: _Optional[_Union[ValueTyping, str]] = ..., parallel: _Optional[_Union[ParallelCalls, str]] = ..., string_attribute: _Optional[str] = ..., type_attribute: _Optional[str] = ..., name_fields: _Optional[_Iterable[str]] = ..., argument_fields: _Optional[_Iterable[str]] = ..., id_marker: _Optional[str] = ..., quote: _Optional[str] = ..., implicit_ends: _Optional[_Iterable[str]] = ..., call_type: _Optional[str] = ..., fence: _Optional[_Union[DelimiterPair, _Mapping]] = ..., tag_end: _Optional[str] = ..., tokens: _Optional[_Iterable[str]] = ..., trims_content: _Optional[bool] = ..., lead: _Optional[str] = ..., bare_calls: _Optional[bool] = ..., id_fields: _Optional[_Iterable[str]] = ..., name_prefix: _Optional[str] = ..., ordinal: _Optional[str] = ..., id_length: _Optional[int] = ..., frame: _Optional[_Union[FrameSyntax, _Mapping]] = ...) -> None: ...
 
 class ReasoningSyntax(_message.Message):
-    __slots__ = ("delimiters", "wrapping_newlines", "terminal_markers")
+    __slots__ = ("delimiters", "wrapping_newlines", "terminal_markers", "tokens")
     DELIMITERS_FIELD_NUMBER: _ClassVar[int]
     WRAPPING_NEWLINES_FIELD_NUMBER: _ClassVar[int]
     TERMINAL_MARKERS_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
     delimiters: DelimiterPair
     wrapping_newlines: bool
     terminal_markers: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, delimiters: _Optional[_Union[DelimiterPair, _Mapping]] = ..., wrapping_newlines: _Optional[bool] = ..., terminal_markers: _Optional[_Iterable[str]] = ...) -> None: ...
+    tokens: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, delimiters: _Optional[_Union[DelimiterPair, _Mapping]] = ..., wrapping_newlines: _Optional[bool] = ..., terminal_markers: _Optional[_Iterable[str]] = ..., tokens: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AssistantEnvelope(_message.Message):
     __slots__ = ("open", "close", "tool_response")
