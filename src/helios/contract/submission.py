@@ -120,18 +120,26 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One program the scheduler may choose: `rows` is B, `tokens` is P, `width` is W."""
+    """One program the scheduler may choose: `rows` is B, `tokens` is P, `width` is W.
+
+    `cursor_lag` is how far its draft cursor trails consumption, or -1 where it keeps none.
+    """
 
     program: str
     operation: Operation
     rows: int
     tokens: int
     width: int = 1
+    cursor_lag: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """What was loaded: capacities that scheduling decides within."""
+    """What was loaded: capacities that scheduling decides within.
+
+    `recurrent` says that a request's state is more than its pages, so that only a snapshot
+    restores it. The last three bound what one request may carry into a slot's state rows.
+    """
 
     context_tokens: int
     page_tokens: int
@@ -143,3 +151,7 @@ class Geometry:
     variants: tuple[Variant, ...]
     frames: int = 2
     cache_identity: str = ""
+    recurrent: bool = False
+    eos_capacity: int = 16
+    bias_capacity: int = 256
+    alternatives: int = 20

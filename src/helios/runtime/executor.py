@@ -1,0 +1,26 @@
+"""What drives a loaded model: steps go in, completions come out in the same order."""
+
+from typing import Protocol
+
+from helios.contract.submission import Completion, Geometry, Submission
+
+
+class StepExecutor(Protocol):
+    """A loaded model as the engine sees it. One thread calls it.
+
+    At most `geometry.frames` submissions are outstanding: submitted, and not yet waited for.
+    """
+
+    @property
+    def geometry(self) -> Geometry:
+        """What was loaded."""
+
+    def submit(self, submission: Submission) -> None:
+        """Start a step and return at once. Raises `DeviceError` where it can't be started."""
+
+    def wait(self, timeout: float | None = None) -> Completion | None:
+        """The completion of the oldest outstanding step; None after `timeout` seconds, or
+        where no step is outstanding. Raises `DeviceError` where the device is lost."""
+
+    def close(self) -> None:
+        """Finish what is outstanding and free the device."""
