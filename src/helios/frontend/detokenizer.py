@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from helios.frontend.parsing import Piece
@@ -16,10 +17,6 @@ class TokenTexts(Protocol):
     def special_tokens(self) -> frozenset[int]:
         """Tokens that are a spelling of their own."""
 
-    @property
-    def leading_strip(self) -> bool:
-        """Whether a text's first space belongs to the tokenizer."""
-
     def token_bytes(self, token: int) -> bytes:
         """The token's exact bytes."""
 
@@ -32,23 +29,22 @@ class Detokenizer:
 
     Bytes wait until they complete a character. Bytes that no later byte could complete become
     U+FFFD, one for each maximal part of a character, so that the joined texts equal the decoding
-    of all bytes at once. `at_start` says that the response starts a text of its own.
+    of all bytes at once.
     """
 
-    def __init__(self, tokenizer: TokenTexts, *, at_start: bool = False) -> None:
+    def __init__(self, tokenizer: TokenTexts) -> None:
         self._whole_piece = tokenizer.whole_piece
         self._token_bytes = tokenizer.token_bytes
         self._special = tokenizer.special_tokens
-        self._strip = at_start and tokenizer.leading_strip
         self._decoder = _UTF8("replace")
-        self._careful = self._strip
+        self._pending = False
 
     def feed(self, tokens: Sequence[int]) -> list[Piece]:
         """The next tokens as pieces, one a token, and one more where a special token cuts
         unfinished bytes off."""
         pieces: list[Piece] = []
         for token in tokens:
-            piece = None if self._careful else self._whole_piece(token)
+            piece = None if self._pending else self._whole_piece(token)
             if piece is None:
                 self._decode(token, pieces)
             else:
@@ -58,7 +54,7 @@ class Detokenizer:
     def finish(self) -> list[Piece]:
         """What can no longer be completed."""
         text = self._decoder.decode(b"", True)
-        self._careful = self._strip
+        self._pending = False
         return [Piece(text)] if text else []
 
     def _decode(self, token: int, pieces: list[Piece]) -> None:
@@ -67,8 +63,28 @@ class Detokenizer:
             pieces.extend(self.finish())
             pieces.append(Piece(data.decode(), token))
             return
-        if self._strip and data:
-            data = data.removeprefix(b" ")
-            self._strip = False
         pieces.append(Piece(self._decoder.decode(data), token))
-        self._careful = self._strip or bool(self._decoder.getstate()[0])
+        self._pending = bool(self._decoder.getstate()[0])
+
+
+class LeadingSpace:
+    """Drops the space that some tokenizers add before a text's first word.
+
+    It belongs to a text of its own, not to one that continues a prompt's last words. Special
+    tokens before the first word don't count as text.
+    """
+
+    def __init__(self, tokenizer: TokenTexts) -> None:
+        self._special = tokenizer.special_tokens
+        self._waiting = True
+
+    def feed(self, pieces: list[Piece]) -> list[Piece]:
+        """The pieces, the first text without its first space."""
+        if not self._waiting:
+            return pieces
+        for number, piece in enumerate(pieces):
+            if piece.text and piece.token not in self._special:
+                self._waiting = False
+                first = replace(piece, text=piece.text.removeprefix(" "))
+                return [*pieces[:number], first, *pieces[number + 1 :]]
+        return pieces

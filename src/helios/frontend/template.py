@@ -45,11 +45,11 @@ class Template:
         its model was not made for, and that is the request's to change.
         """
         variables: dict[str, Any] = {
+            "documents": None,
             **self._tokens,
             **(arguments or {}),
             "messages": messages,
             "tools": tools,
-            "documents": None,
             "add_generation_prompt": add_generation_prompt,
         }
         try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import tokenizers
 
 from helios.errors import ContractError
-from helios.frontend.detokenizer import Detokenizer
+from helios.frontend.detokenizer import Detokenizer, LeadingSpace
 from helios.frontend.parsing import Piece
 from helios.frontend.token_bytes import TokenSpelling, read_spelling
 
@@ -15,7 +15,7 @@ class Tokenizer:
     """A core's tokenizer. Immutable; may be shared by threads.
 
     `source` is the text of a `tokenizer.json`. Raises `ContractError` where it can't be read or
-    decodes tokens in a way whose bytes can't be known one token at a time.
+    decodes tokens in a way by which their bytes can't be known one token at a time.
     """
 
     def __init__(self, source: str) -> None:
@@ -96,6 +96,8 @@ class Tokenizer:
     def decode(self, tokens: Sequence[int], *, at_start: bool = True) -> str:
         """The whole text of tokens, special ones spelled out. `at_start` applies the rule by
         which some tokenizers drop the space that they add before a text's first word."""
-        detokenizer = Detokenizer(self, at_start=at_start)
+        detokenizer = Detokenizer(self)
         pieces = detokenizer.feed(tokens) + detokenizer.finish()
+        if at_start and self.leading_strip:
+            pieces = LeadingSpace(self).feed(pieces)
         return "".join([piece.text for piece in pieces])
