@@ -115,7 +115,7 @@ class GraphWriter:
     def planes(self) -> list[Planes]:
         """The cache planes of every layer."""
         return [
-            Planes(self._plane(f"cache.{layer}.keys"), self._plane(f"cache.{layer}.values"))
+            Planes(*(self._plane(name, layer) for name in cache_planes(layer)))
             for layer in range(len(self.geometry.histories))
         ]
 
@@ -164,8 +164,7 @@ class GraphWriter:
         )
         return Graph(program, contract, descriptor, frozenset(self._retained))
 
-    def _plane(self, name: str) -> Buffer:
-        layer = int(name.split(".")[1])
+    def _plane(self, name: str, layer: int) -> Buffer:
         history = self.geometry.histories[layer]
         shape = (extents.PAGES, self.geometry.page_tokens, history.heads, history.dim)
         return self.builder.buffer(name, BufferKind.CACHE, self.geometry.cache_dtype, shape)
@@ -173,6 +172,11 @@ class GraphWriter:
     def _lane_tokens(self) -> int:
         """W: the most tokens one lane may have in a submission."""
         return 1 if self._operation is Operation.DECODE else self._tokens
+
+
+def cache_planes(layer: int) -> tuple[str, str]:
+    """Names of a layer's key and value planes."""
+    return f"cache.{layer}.keys", f"cache.{layer}.values"
 
 
 def _state_accesses(program: Program) -> dict[str, contract_pb2.Access]:

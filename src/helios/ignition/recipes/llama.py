@@ -68,6 +68,7 @@ class LlamaRecipe:
             histories=tuple(
                 LayerHistory(config.key_heads, config.head_dim, window) for window in config.windows
             ),
+            defaults=source.sampling,
         )
 
     # ---- forward pass -------------------------------------------------------------------

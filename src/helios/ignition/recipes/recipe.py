@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from helios.errors import SourceError
-from helios.ignition.sources.source import SourceTensor
+from helios.ignition.sources.source import SamplingDefaults, SourceTensor
 from helios.program.builder import ProgramBuilder
 from helios.program.ir import Buffer, Ref, Value
 
@@ -23,17 +23,6 @@ class LayerHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingDefaults:
-    """The publisher's recommended sampling; None leaves a setting to the server."""
-
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    repetition_penalty: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ModelFacts:
     """What preparation has to know of a model besides its forward pass."""
 
@@ -42,7 +31,7 @@ class ModelFacts:
     vocabulary: int
     context: int
     histories: tuple[LayerHistory, ...]
-    defaults: SamplingDefaults = SamplingDefaults()
+    defaults: SamplingDefaults
 
 
 @dataclass(frozen=True, slots=True)

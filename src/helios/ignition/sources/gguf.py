@@ -1,7 +1,5 @@
 """A GGUF file as a source."""
 
-import hashlib
-import mmap
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,9 +9,15 @@ import numpy as np
 from helios.errors import SourceError
 from helios.ignition.sources.facts import Facts
 from helios.ignition.sources.gguf_header import Header, TensorEntry, read_header
-from helios.ignition.sources.source import Dialect, GgmlVocabulary, License, SourceTensor
+from helios.ignition.sources.mapping import digest, map_file
+from helios.ignition.sources.source import (
+    Dialect,
+    GgmlVocabulary,
+    License,
+    SamplingDefaults,
+    SourceTensor,
+)
 
-_DIGEST_CHUNK = 1 << 22
 # Ids under any of these keys end generation.
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 
@@ -29,7 +33,7 @@ class GgufSource:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._data = _map(path)
+        self._data = map_file(path)
         header = read_header(self._data, path.name)
         self._fields = header.fields
         general = self._view("general.")
@@ -41,13 +45,11 @@ class GgufSource:
         template = self._fields.get("tokenizer.chat_template")
         self.chat_template = template if isinstance(template, str) else None
         self.license = License(general.text("license", ""), general.text("license.text", ""))
+        self.sampling = _sampling(self._view("general.sampling."))
 
     def sha256(self) -> bytes:
         """The digest of the file."""
-        digest = hashlib.sha256()
-        for start in range(0, len(self._data), _DIGEST_CHUNK):
-            digest.update(self._data[start : start + _DIGEST_CHUNK])
-        return digest.digest()
+        return digest(self._data)
 
     def _view(self, prefix: str) -> Facts:
         chosen = {k[len(prefix) :]: v for k, v in self._fields.items() if k.startswith(prefix)}
@@ -63,16 +65,6 @@ class GgufSource:
 
     def _load(self, entry: TensorEntry) -> memoryview:
         return self._data[entry.offset : entry.offset + entry.nbytes]
-
-
-def _map(path: Path) -> memoryview:
-    try:
-        with path.open("rb") as file:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError) as error:
-        raise SourceError(
-            f"can't be read: {error}", field=str(path), remedy="give a readable, non-empty file"
-        ) from None
 
 
 def _vocabulary(facts: Facts) -> GgmlVocabulary:
@@ -131,3 +123,13 @@ def _token_id(facts: Facts, key: str, count: int) -> int | None:
             remedy="convert the model again",
         )
     return value
+
+
+def _sampling(facts: Facts) -> SamplingDefaults:
+    return SamplingDefaults(
+        temperature=facts.real("temp") if "temp" in facts else None,
+        top_k=facts.whole("top_k") if "top_k" in facts else None,
+        top_p=facts.real("top_p") if "top_p" in facts else None,
+        min_p=facts.real("min_p") if "min_p" in facts else None,
+        repetition_penalty=facts.real("penalty_repeat") if "penalty_repeat" in facts else None,
+    )

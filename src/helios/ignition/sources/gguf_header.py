@@ -15,8 +15,9 @@ from typing import NoReturn
 import numpy as np
 from gguf.constants import GGMLQuantizationType, GGUFValueType
 
+from helios.contract.kinds import WeightStorage
 from helios.errors import SourceError
-from helios.ignition.sources.storage import Storage, stored_nbytes
+from helios.ignition.sources.storage import stored_nbytes
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -49,7 +50,7 @@ class TensorEntry:
     """One described tensor; `offset` counts from the start of the file."""
 
     name: str
-    storage: Storage
+    storage: WeightStorage
     shape: tuple[int, ...]
     offset: int
     nbytes: int
@@ -164,7 +165,7 @@ def _value_type(cursor: _Cursor, key: str) -> GGUFValueType:
 @dataclass(frozen=True, slots=True)
 class _Described:
     name: str
-    storage: Storage
+    storage: WeightStorage
     shape: tuple[int, ...]
     offset: int  # from the start of the tensor data
 
@@ -182,17 +183,17 @@ def _describe(cursor: _Cursor) -> _Described:
     return _Described(name, storage, shape, cursor.u64(f"offset of {name}"))
 
 
-def _storage(cursor: _Cursor, name: str, raw: int) -> Storage:
+def _storage(cursor: _Cursor, name: str, raw: int) -> WeightStorage:
     try:
         kind = GGMLQuantizationType(raw)
     except ValueError:
         cursor.refuse("unknown tensor type", name, raw, "convert the model again")
-    if kind.name not in Storage.__members__:
-        supported = ", ".join(Storage.__members__)
+    if kind.name not in WeightStorage.__members__:
+        supported = ", ".join(WeightStorage.__members__)
         cursor.refuse(
             "unsupported quantisation", name, kind.name, f"requantise to one of {supported}"
         )
-    return Storage[kind.name]
+    return WeightStorage[kind.name]
 
 
 def _alignment(fields: Mapping[str, object], cursor: _Cursor) -> int:

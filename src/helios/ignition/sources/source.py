@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from helios.contract.kinds import WeightStorage
 from helios.ignition.sources.facts import Facts
-from helios.ignition.sources.storage import Storage
 
 
 class Dialect(StrEnum):
@@ -25,7 +25,7 @@ class SourceTensor:
     """One stored tensor: `shape` is logical, outermost dimension first."""
 
     name: str
-    storage: Storage
+    storage: WeightStorage
     shape: tuple[int, ...]
     nbytes: int
     load: Callable[[], memoryview] = field(repr=False, compare=False)
@@ -39,7 +39,7 @@ def computed_tensor(name: str, values: npt.NDArray[np.float32]) -> SourceTensor:
     """A float32 tensor that a recipe computed from configuration or from small tensors."""
     stored = np.ascontiguousarray(values, dtype="<f4")
     data = memoryview(stored.tobytes())
-    return SourceTensor(name, Storage.F32, stored.shape, len(data), lambda: data)
+    return SourceTensor(name, WeightStorage.F32, stored.shape, len(data), lambda: data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,22 @@ class TokenizerFile:
 
     json: bytes
     bos: str | None
-    eos: tuple[int, ...]
+    eos: str | None
     padding: str | None
     unknown: str | None
+    eos_ids: tuple[int, ...]
     add_bos: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingDefaults:
+    """The publisher's recommended sampling; None leaves a setting to the server."""
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,10 @@ class Source(Protocol):
     @property
     def license(self) -> License:
         """The declared licence."""
+
+    @property
+    def sampling(self) -> SamplingDefaults:
+        """The recommended sampling."""
 
     def sha256(self) -> bytes:
         """The digest of everything the source consists of."""
