@@ -85,6 +85,10 @@ class StopScanner:
         """How many of the last characters may begin a match."""
         return self._automaton.depth[self._state]
 
+    def length(self, piece: Piece) -> int:
+        """How many characters of the piece count as text."""
+        return 0 if piece.token in self._silent else len(piece.text)
+
     def read(self, piece: Piece) -> int | None:
         """None without a match; else how many of the piece's characters precede the match,
         negative where it began in an earlier piece."""
@@ -159,7 +163,7 @@ class StopFilter:
         before = self._length
         cut = self._scanner.read(piece)
         self._held.append(piece)
-        self._length += len(piece.text)
+        self._length += self._scanner.length(piece)
         if cut is None:
             return self._release(self._length - self._scanner.held)
         return self._cut(before + cut)
@@ -171,17 +175,17 @@ class StopFilter:
     def _release(self, length: int) -> list[Piece]:
         """Pieces that lie in the first `length` characters held."""
         released: list[Piece] = []
-        while self._held and len(self._held[0].text) <= length:
+        while self._held and self._scanner.length(self._held[0]) <= length:
             piece = self._held.popleft()
-            length -= len(piece.text)
-            self._length -= len(piece.text)
+            length -= self._scanner.length(piece)
+            self._length -= self._scanner.length(piece)
             released.append(piece)
         return released
 
     def _cut(self, length: int) -> list[Piece]:
         """The first `length` characters held; the rest goes."""
         released = self._release(length)
-        length -= sum([len(piece.text) for piece in released])
+        length -= sum([self._scanner.length(piece) for piece in released])
         if length and not self._is_whole(self._held[0].token):
             released.append(replace(self._held[0], text=self._held[0].text[:length]))
         self._held.clear()

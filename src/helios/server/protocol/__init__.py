@@ -1,0 +1,1 @@
+"""The bodies of requests and responses, as OpenAI's API words them."""
