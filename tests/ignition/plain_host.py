@@ -1,4 +1,4 @@
-"""A host for one model: it packs lanes by the contract's bindings and runs the plain interpreter."""
+"""A host for one model: packs lanes by the contract's bindings, runs the plain interpreter."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from functools import cached_property
 
 import gguf
 import numpy as np
+from plain_interpreter import Machine
 
 from helios.contract.kinds import WeightStorage
 from helios.ignition.preparation.geometry import Geometry
@@ -16,7 +17,6 @@ from helios.ignition.sources.source import SourceTensor
 from helios.program import extents
 from helios.program.ir import Buffer, BufferKind, DType
 from helios.schema import contract_pb2 as pb
-from plain_interpreter import Machine
 
 _NUMPY = {
     DType.F32: np.float32,
