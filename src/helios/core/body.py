@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from helios.contract.kinds import WeightStorage
 from helios.core import frames
 from helios.core.chunks import CHUNK_NBYTES, DIGEST_NBYTES, chunk_count
 from helios.core.trust import check_namespace
@@ -63,13 +64,10 @@ class ResourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class WeightFacts:
-    """Where a stored tensor lies within its resource.
-
-    `storage` is a `WeightStorage` of the manifest; `shape` is logical, outermost first.
-    """
+    """Where a stored tensor lies within its resource; `shape` is logical, outermost first."""
 
     name: str
-    storage: int
+    storage: WeightStorage
     shape: tuple[int, ...]
     resource: str
     offset: int
@@ -197,7 +195,7 @@ def _check_chunks(entry: pb.Resource, field: str) -> None:
 def _weights(
     entries: Iterable[manifest_pb2.WeightDescriptor], resources: Mapping[str, ResourceFacts]
 ) -> dict[str, WeightFacts]:
-    known = set(manifest_pb2.WeightStorage.values()) - {manifest_pb2.WEIGHT_STORAGE_UNSPECIFIED}
+    known = {storage.value for storage in WeightStorage}
     found: dict[str, WeightFacts] = {}
     for place, entry in enumerate(entries):
         field = f"manifest.weights[{place}]"
@@ -216,7 +214,12 @@ def _weights(
             entry.offset + entry.nbytes,
         )
         found[entry.name] = WeightFacts(
-            entry.name, storage, tuple(entry.shape), entry.resource, entry.offset, entry.nbytes
+            name=entry.name,
+            storage=WeightStorage(storage),
+            shape=tuple(entry.shape),
+            resource=entry.resource,
+            offset=entry.offset,
+            nbytes=entry.nbytes,
         )
     return found
 

@@ -10,6 +10,7 @@ import errno
 import mmap
 import os
 import stat
+from io import FileIO
 from pathlib import Path
 
 from helios.errors import CoreError
@@ -32,11 +33,12 @@ class SourceFile:
     __slots__ = ("_file", "copy_reason", "identity", "name", "nbytes")
 
     def __init__(self, name: str, descriptor: int, folder: int) -> None:
-        self._file = os.fdopen(descriptor, "rb", buffering=0)
+        """Take over `descriptor`, open for reading in the folder open as `folder`."""
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
-            self._file.close()
+            os.close(descriptor)
             raise CoreError("is not a regular file", field=name)
+        self._file = FileIO(descriptor, "r")
         self.name = name
         self.nbytes = facts.st_size
         self.identity = (facts.st_dev, facts.st_ino)

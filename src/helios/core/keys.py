@@ -133,22 +133,27 @@ def _read_private(path: Path) -> bytes:
     try:
         # Not blocking: opening a named pipe must not hang.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            _check_private(path, os.fstat(descriptor).st_mode)
+            return os.read(descriptor, _PEM_LIMIT)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise TrustError(
             f"the private key can't be read: {error.strerror}", field=str(path), remedy=_MAKE_ONE
         ) from error
-    with os.fdopen(descriptor, "rb") as file:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise TrustError("the private key is not a regular file", field=str(path))
-        if mode & 0o077:
-            raise TrustError(
-                "the private key may be used by others than its owner",
-                field=str(path),
-                value=f"{stat.S_IMODE(mode):04o}",
-                remedy=f"run `chmod 600 {path}`, or replace the key if others may have read it",
-            )
-        return file.read(_PEM_LIMIT)
+
+
+def _check_private(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise TrustError("the private key is not a regular file", field=str(path))
+    if mode & 0o077:
+        raise TrustError(
+            "the private key may be used by others than its owner",
+            field=str(path),
+            value=f"{stat.S_IMODE(mode):04o}",
+            remedy=f"run `chmod 600 {path}`, or replace the key if others may have read it",
+        )
 
 
 def _write_private(path: Path, pem: bytes) -> None:

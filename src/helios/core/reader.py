@@ -11,6 +11,7 @@ from hashlib import sha256
 from types import TracebackType
 from typing import Final, NoReturn, Self
 
+from helios.contract.kinds import WeightStorage
 from helios.core.body import BodyFacts, ResourceFacts, parse_body
 from helios.core.envelope import parse_envelope, verify
 from helios.core.files import CoreFolder
@@ -30,13 +31,13 @@ _SEAL: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """A weight as it is stored: verified, read-only bytes that stay valid while they are held.
+    """A weight as it is stored; `shape` is logical, outermost first.
 
-    `storage` is a `WeightStorage` of the manifest; `shape` is logical, outermost first.
+    `data` is verified and read-only, and stays valid while it is held, even past `close()`.
     """
 
     name: str
-    storage: int
+    storage: WeightStorage
     shape: tuple[int, ...]
     nbytes: int
     data: memoryview
