@@ -1,0 +1,115 @@
+"""`helios chat`: talk to a server in the terminal."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from helios.cli.client import ChatError, Server
+from helios.cli.console import JsonFlag, err, out, print_error, print_json
+
+HELP = "/clear forgets the conversation, /system TEXT sets the system prompt, /exit leaves"
+
+
+def chat(
+    prompt: Annotated[str, typer.Argument(help="Ask this once; without it, converse.")] = "",
+    url: Annotated[str, typer.Option(help="Address of the server.")] = "http://127.0.0.1:8000",
+    model: Annotated[str, typer.Option(help="Model id; the server's first if left out.")] = "",
+    system: Annotated[str, typer.Option(help="System prompt.")] = "",
+    temperature: Annotated[float | None, typer.Option(help="Sampling temperature.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Most tokens of an answer.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed, for answers that repeat.")] = None,
+    api_key: Annotated[str, typer.Option(envvar="HELIOS_API_KEY", help="Bearer key.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Talk to a server. Ctrl-C stops an answer, Ctrl-D leaves."""
+    server = Server(url.rstrip("/"), api_key)
+    settings = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
+    request: dict[str, Any] = {
+        "model": model or server.models()[0],
+        **{name: value for name, value in settings.items() if value is not None},
+    }
+    messages = [{"role": "system", "content": system}] if system else []
+    if prompt:
+        _ask_once(server, request, [*messages, {"role": "user", "content": prompt}], as_json)
+    else:
+        _converse(server, request, messages)
+
+
+def _ask_once(
+    server: Server, request: dict[str, Any], messages: list[dict[str, str]], as_json: bool
+) -> None:
+    answer = _answer(server, request | {"messages": messages}, show=not as_json)
+    if as_json:
+        print_json(answer)
+
+
+def _converse(server: Server, request: dict[str, Any], messages: list[dict[str, str]]) -> None:
+    if sys.stdin.isatty():
+        import readline  # noqa: F401  (gives input() line editing and history)
+
+        err.print(f"{request['model']} at {server.url}; {HELP}", style="dim", highlight=False)
+    while (line := _read_line()) is not None:
+        if line == "/exit":
+            return
+        if line == "/clear":
+            messages = [m for m in messages if m["role"] == "system"]
+        elif line.startswith("/system"):
+            text = line.removeprefix("/system").strip()
+            messages = [{"role": "system", "content": text}] if text else []
+        elif line.startswith("/"):
+            err.print(HELP, style="dim", highlight=False)
+        elif line:
+            messages = _turn(server, request, [*messages, {"role": "user", "content": line}])
+
+
+def _turn(
+    server: Server, request: dict[str, Any], messages: list[dict[str, str]]
+) -> list[dict[str, str]]:
+    """One exchange; a failed one leaves the conversation as it was before it."""
+    try:
+        answer = _answer(server, request | {"messages": messages}, show=True)
+    except ChatError as error:
+        print_error(error)
+        return messages[:-1]
+    return [*messages, {"role": "assistant", "content": answer["content"]}]
+
+
+def _read_line() -> str | None:
+    try:
+        return input("> ").strip()
+    except (EOFError, KeyboardInterrupt):
+        return None
+
+
+def _answer(server: Server, request: dict[str, Any], *, show: bool) -> dict[str, Any]:
+    """Stream one answer to the terminal and return it whole."""
+    parts: dict[str, list[str]] = {"content": [], "reasoning_content": []}
+    finish: str | None = None
+    usage: dict[str, Any] | None = None
+    stream = server.stream(request)
+    try:
+        for chunk in stream:
+            usage = chunk.get("usage") or usage
+            for choice in chunk["choices"]:
+                finish = choice.get("finish_reason") or finish
+                for name, texts in parts.items():
+                    if text := choice["delta"].get(name):
+                        texts.append(text)
+                        if show:
+                            style = "dim" if name == "reasoning_content" else None
+                            out.print(
+                                text,
+                                end="",
+                                style=style,
+                                markup=False,
+                                highlight=False,
+                                soft_wrap=True,
+                            )
+    except KeyboardInterrupt:
+        stream.close()
+        finish = "cancelled"
+    if show:
+        out.print()
+    answer = {name: "".join(texts) for name, texts in parts.items()}
+    return {**answer, "finish_reason": finish, "usage": usage}

@@ -1,0 +1,68 @@
+"""`helios keys`: whose signatures count, and for which namespace."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from helios.cli.console import JsonFlag, out, print_json
+from helios.core.keys import PublicKey, SigningKey
+from helios.core.trust import TrustStore, local_publisher
+
+app = typer.Typer(help="Signing keys and the trust store.", no_args_is_help=True)
+
+Namespace = Annotated[str, typer.Argument(help="Publisher namespace, such as acme/models.")]
+Key = Annotated[str, typer.Argument(help="Public key, as `helios keys list` prints it.")]
+
+
+@app.command("list")
+def list_keys(as_json: JsonFlag = False) -> None:
+    """List trusted namespaces and their keys."""
+    entries = TrustStore().entries()
+    if as_json:
+        print_json({name: [key.text for key in keys] for name, keys in entries.items()})
+        return
+    table = Table("namespace", "key id", "public key")
+    for name, keys in entries.items():
+        for key in keys:
+            table.add_row(name, key.id, key.text)
+    out.print(table)
+
+
+@app.command("local")
+def local(as_json: JsonFlag = False) -> None:
+    """Show the local publisher, making its key if there is none yet."""
+    namespace, key = local_publisher()
+    if as_json:
+        print_json({"namespace": namespace, "key_id": key.id, "public_key": key.public.text})
+    else:
+        out.print(f"{namespace}\n{key.public.text}", highlight=False)
+
+
+@app.command("new")
+def new(
+    path: Annotated[Path, typer.Argument(help="File to write the private key to.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Make a signing key. Keep the file private; give the public key away."""
+    key = SigningKey.generate()
+    key.save(path)
+    if as_json:
+        print_json({"path": str(path), "key_id": key.id, "public_key": key.public.text})
+    else:
+        out.print(f"wrote {path}\npublic key: {key.public.text}", highlight=False)
+
+
+@app.command("trust")
+def trust(namespace: Namespace, key: Key) -> None:
+    """Let a key sign for a namespace."""
+    TrustStore().add(namespace, PublicKey.parse(key))
+    out.print(f"{namespace} may now be signed by {PublicKey.parse(key).id}", highlight=False)
+
+
+@app.command("distrust")
+def distrust(namespace: Namespace, key: Key) -> None:
+    """Let a key sign for a namespace no longer."""
+    TrustStore().remove(namespace, PublicKey.parse(key))
+    out.print(f"{namespace} may no longer be signed by {PublicKey.parse(key).id}", highlight=False)
