@@ -82,34 +82,45 @@ def _read_line() -> str | None:
         return None
 
 
+class _Answer:
+    """An answer as it arrives."""
+
+    def __init__(self, *, show: bool) -> None:
+        self._show = show
+        self._parts: dict[str, list[str]] = {"content": [], "reasoning_content": []}
+        self.finish_reason: str | None = None
+        self._usage: dict[str, Any] | None = None
+
+    def take(self, chunk: dict[str, Any]) -> None:
+        """Add a chunk, and print its text."""
+        self._usage = chunk.get("usage") or self._usage
+        for choice in chunk["choices"]:
+            self.finish_reason = choice.get("finish_reason") or self.finish_reason
+            for name, texts in self._parts.items():
+                if text := choice["delta"].get(name):
+                    texts.append(text)
+                    self._print(text, "dim" if name == "reasoning_content" else None)
+
+    def facts(self) -> dict[str, Any]:
+        """The whole answer."""
+        texts = {name: "".join(parts) for name, parts in self._parts.items()}
+        return {**texts, "finish_reason": self.finish_reason, "usage": self._usage}
+
+    def _print(self, text: str, style: str | None) -> None:
+        if self._show:
+            out.print(text, end="", style=style, markup=False, highlight=False, soft_wrap=True)
+
+
 def _answer(server: Server, request: dict[str, Any], *, show: bool) -> dict[str, Any]:
     """Stream one answer to the terminal and return it whole."""
-    parts: dict[str, list[str]] = {"content": [], "reasoning_content": []}
-    finish: str | None = None
-    usage: dict[str, Any] | None = None
+    answer = _Answer(show=show)
     stream = server.stream(request)
     try:
         for chunk in stream:
-            usage = chunk.get("usage") or usage
-            for choice in chunk["choices"]:
-                finish = choice.get("finish_reason") or finish
-                for name, texts in parts.items():
-                    if text := choice["delta"].get(name):
-                        texts.append(text)
-                        if show:
-                            style = "dim" if name == "reasoning_content" else None
-                            out.print(
-                                text,
-                                end="",
-                                style=style,
-                                markup=False,
-                                highlight=False,
-                                soft_wrap=True,
-                            )
+            answer.take(chunk)
     except KeyboardInterrupt:
         stream.close()
-        finish = "cancelled"
+        answer.finish_reason = "cancelled"
     if show:
         out.print()
-    answer = {name: "".join(texts) for name, texts in parts.items()}
-    return {**answer, "finish_reason": finish, "usage": usage}
+    return answer.facts()
