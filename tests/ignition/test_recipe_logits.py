@@ -21,10 +21,9 @@ from transformers import (
     Qwen3Config,
 )
 
-from helios.ignition.preparation.geometry import geometry_of
+from helios.ignition.options import PrepareOptions, resolve_geometry
 from helios.ignition.recipes.registry import recipe_for
 from helios.ignition.sources.open import open_source
-from helios.program.ir import DType
 
 BASE: dict[str, object] = {
     "vocab_size": VOCABULARY,
@@ -103,16 +102,15 @@ def assert_close(actual: np.ndarray, expected: np.ndarray) -> None:
 
 def plain_host(folder: Path) -> PlainHost:
     recipe = recipe_for(open_source(folder))
-    geometry = geometry_of(
-        recipe.facts,
+    options = PrepareOptions(
         context=80,
         page_tokens=16,
         concurrency=3,
         prefill_tokens=40,
         scored_tokens=40,
-        cache_dtype=DType.F32,
+        cache_dtype="f32",
     )
-    return PlainHost(recipe, geometry, pages=12)
+    return PlainHost(recipe, resolve_geometry(options, recipe.facts), pages=12)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -7,25 +7,23 @@ import pytest
 import torch
 from plain_host import Lane, PlainHost
 
-from helios.ignition.preparation.geometry import geometry_of
+from helios.ignition.options import PrepareOptions, resolve_geometry
 from helios.ignition.recipes.registry import recipe_for
 from helios.ignition.sources.open import open_source
-from helios.program.ir import DType
 
 
 @pytest.fixture(scope="module")
 def host(smollm2_gguf: Path) -> PlainHost:
     recipe = recipe_for(open_source(smollm2_gguf))
-    geometry = geometry_of(
-        recipe.facts,
+    options = PrepareOptions(
         context=256,
         page_tokens=16,
         concurrency=2,
         prefill_tokens=64,
         scored_tokens=16,
-        cache_dtype=DType.F32,
+        cache_dtype="f32",
     )
-    return PlainHost(recipe, geometry)
+    return PlainHost(recipe, resolve_geometry(options, recipe.facts))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from helios.ignition.recipes.recipe import LayerHistory, ModelFacts
+from helios.ignition.recipes.recipe import LayerHistory
 from helios.program.ir import DType
 
 EOS_LIMIT = 16  # end tokens a request may name
@@ -45,26 +45,3 @@ class Geometry:
     def record_bytes(self, history: LayerHistory) -> int:
         """Bytes of one token in one plane of that history."""
         return history.heads * history.dim * self.cache_dtype.nbytes
-
-
-def geometry_of(
-    facts: ModelFacts,
-    *,
-    context: int,
-    page_tokens: int,
-    concurrency: int,
-    prefill_tokens: int,
-    scored_tokens: int,
-    cache_dtype: DType,
-) -> Geometry:
-    """The geometry of a model's programs at chosen capacities."""
-    return Geometry(
-        vocabulary=facts.vocabulary,
-        context=context,
-        page_tokens=page_tokens,
-        concurrency=concurrency,
-        prefill_tokens=prefill_tokens,
-        scored_tokens=scored_tokens,
-        cache_dtype=cache_dtype,
-        histories=facts.histories,
-    )

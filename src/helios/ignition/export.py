@@ -1,0 +1,175 @@
+"""Preparing a checkpoint: from a source on disk to a signed core."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import helios
+from helios.core.body import ResourceKind
+from helios.core.keys import SigningKey
+from helios.core.writer import CoreSummary, ResourceInput, write_core
+from helios.ignition.options import PrepareOptions, resolve_geometry
+from helios.ignition.preparation.contract import serving_contract
+from helios.ignition.preparation.frontend import (
+    TEMPLATE_RESOURCE,
+    TOKENIZER_RESOURCE,
+    frontend_contract,
+)
+from helios.ignition.preparation.graph import Graph
+from helios.ignition.preparation.manifest import execution_manifest
+from helios.ignition.preparation.programs import build_graphs
+from helios.ignition.recipes.registry import recipe_for
+from helios.ignition.sources.open import open_source
+from helios.ignition.sources.source import License, Source
+from helios.ignition.text_assets import TextAssets, make_text_assets
+from helios.ignition.weights import RESOURCE as WEIGHTS_RESOURCE
+from helios.ignition.weights import WeightsLayout, lay_out
+from helios.program.wire import program_to_bytes
+from helios.schema import contract_pb2, core_pb2, manifest_pb2
+
+# Bytes written so far, and in all.
+Progress = Callable[[int, int], None]
+
+_LICENSE_RESOURCE = "license"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Everything of a core but its signature; tensors are still where the source has them."""
+
+    contract: contract_pb2.ServingContract
+    manifest: manifest_pb2.ExecutionManifest
+    graphs: tuple[Graph, ...]
+    weights: WeightsLayout
+    text: TextAssets
+    license: License
+    provenance: core_pb2.Provenance
+
+
+def assemble(source: Source, options: PrepareOptions) -> Deployment:
+    """Run the recipe and the shared declarations over an opened source.
+
+    Raises `SourceError` for a checkpoint that can't be prepared and `ConfigurationError` for
+    options the model can't honour.
+    """
+    recipe = recipe_for(source)
+    facts = recipe.facts
+    geometry = resolve_geometry(options, facts)
+    graphs = build_graphs(recipe, geometry)
+    weights = lay_out(recipe.tensors)
+    text = make_text_assets(source, facts.vocabulary)
+    digest = source.sha256()
+    contract = serving_contract(
+        facts,
+        geometry,
+        graphs,
+        frontend_contract(
+            text.eos, text.special, text.add_bos, text.template is not None, text.envelope
+        ),
+        served_id=options.served_id or served_name(source.path),
+        aliases=options.aliases,
+        source_sha256=digest,
+    )
+    provenance = core_pb2.Provenance(
+        source=source.path.name,
+        source_sha256=digest,
+        recipe=facts.architecture,
+        engine_version=helios.__version__,
+    )
+    manifest = execution_manifest(graphs, geometry, weights.descriptors())
+    return Deployment(contract, manifest, graphs, weights, text, source.license, provenance)
+
+
+def prepare(
+    source: Path,
+    output: Path,
+    options: PrepareOptions,
+    *,
+    key: SigningKey,
+    namespace: str,
+    progress: Progress | None = None,
+) -> CoreSummary:
+    """Prepare the checkpoint at `source` into a core at `output`, signed by `key`.
+
+    The same source, options, key and namespace give the same bytes. Nothing is left at `output`
+    if anything fails.
+    """
+    deployment = assemble(open_source(source), options)
+    return write_core(
+        output,
+        publisher=core_pb2.Publisher(
+            namespace=namespace,
+            name=deployment.contract.served_id,
+            license=deployment.license.identifier,
+        ),
+        contract=deployment.contract,
+        manifest=deployment.manifest,
+        resources=_resources(deployment),
+        provenance=deployment.provenance,
+        key=key,
+        progress=progress,
+    )
+
+
+def served_name(path: Path) -> str:
+    """A plain identifier from a file or folder name."""
+    name = path.resolve().name.removesuffix(".gguf")
+    return re.sub(r"[^A-Za-z0-9_.+@-]+", "-", name).lstrip(".+@-") or "model"
+
+
+def _resources(deployment: Deployment) -> list[ResourceInput]:
+    """Programs first: a reader that only inspects needs no more than the head of the file."""
+    text, weights = deployment.text, deployment.weights
+    resources = [
+        ResourceInput(
+            graph.descriptor.resource,
+            ResourceKind.PROGRAM,
+            data=program_to_bytes(graph.program),
+            media_type="application/x-protobuf",
+        )
+        for graph in deployment.graphs
+    ]
+    resources.append(
+        ResourceInput(
+            TOKENIZER_RESOURCE,
+            ResourceKind.TOKENIZER,
+            data=text.tokenizer,
+            media_type="application/json",
+        )
+    )
+    if text.template is not None:
+        resources.append(
+            ResourceInput(
+                TEMPLATE_RESOURCE,
+                ResourceKind.TEMPLATE,
+                data=text.template.encode(),
+                media_type="text/x-jinja",
+            )
+        )
+    if licence := license_text(deployment.license):
+        resources.append(
+            ResourceInput(
+                _LICENSE_RESOURCE,
+                ResourceKind.LICENSE,
+                data=licence.encode(),
+                media_type="text/plain",
+            )
+        )
+    resources.append(
+        ResourceInput(
+            WEIGHTS_RESOURCE,
+            ResourceKind.WEIGHTS,
+            chunks=weights.chunks,
+            nbytes=weights.nbytes,
+            media_type="application/octet-stream",
+        )
+    )
+    return resources
+
+
+def license_text(license: License) -> str:
+    """The licence's own text, or a line that names it."""
+    if license.text or not license.identifier:
+        return license.text
+    return f"SPDX-License-Identifier: {license.identifier}\n"
