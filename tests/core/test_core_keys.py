@@ -95,7 +95,11 @@ def private(path: Path, data: bytes) -> Path:
 
 
 def test_files_that_hold_no_ed25519_key(tmp_path: Path) -> None:
-    for data in (b"", b"nonsense", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"):
+    for data in (
+        b"",
+        b"nonsense",
+        b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+    ):
         with pytest.raises(TrustError, match="PEM"):
             SigningKey.load(private(tmp_path / "bad.pem", data))
     pem = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8

@@ -174,8 +174,9 @@ def _local_namespace(key: SigningKey) -> str:
 def _read(path: Path) -> dict[str, list[str]]:
     try:
         with open(path, "rb") as file:
-            _check_owner(path, os.fstat(file.fileno()))
-            data = file.read(_FILE_LIMIT + 1)
+            facts = os.fstat(file.fileno())
+            _check_owner(path, facts)
+            data = file.read(min(facts.st_size, _FILE_LIMIT))
     except FileNotFoundError:
         return {}
     except OSError as error:
