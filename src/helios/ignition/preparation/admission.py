@@ -66,7 +66,7 @@ def admission_graph(name: str, operation: Operation, geometry: Geometry) -> Grap
     A new request has no pending token, no output and an empty output histogram, which cost no
     transfer: output rows are cleared, and the host sends a pending token of −1.
     """
-    graph = GraphWriter(name, operation, geometry, geometry.concurrency)
+    graph = GraphWriter(name, operation, geometry)
     lanes = completion.identify(graph)
     resumed = operation is Operation.RESUME
     rows = {row.name: row for row in (*SAMPLING_ROWS, *history_rows(geometry))}

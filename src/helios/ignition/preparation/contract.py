@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 
 from helios.ignition.preparation.geometry import Geometry
-from helios.ignition.preparation.graph import Graph, cache_planes
+from helios.ignition.preparation.graph import Graph, cache_planes, continuation_rows
 from helios.ignition.preparation.manifest import every_buffer
 from helios.ignition.recipes.recipe import LayerHistory, ModelFacts
 from helios.ignition.sources.source import SamplingDefaults
@@ -64,9 +64,19 @@ def _cache_contract(geometry: Geometry) -> pb.CacheContract:
     regions = [
         _region(layer, history, geometry) for layer, history in enumerate(geometry.histories)
     ]
+    partial_pages = pb.HistoryRegion(
+        name="continuation",
+        kind=pb.HISTORY_KIND_CONTINUATION,
+        planes=[
+            pb.CachePlane(buffer=continuation_rows(p.buffer), record_bytes=p.record_bytes)
+            for region in regions
+            for p in region.planes
+        ],
+        tokens_per_record=1,
+    )
     return pb.CacheContract(
         page_tokens=geometry.page_tokens,
-        histories=regions,
+        histories=[*regions, partial_pages],
         page_tables=[pb.PageTableView(destination="page_table")],
     )
 

@@ -37,11 +37,6 @@ class Geometry:
         """32-bit words of one row of the grammar mask."""
         return -(-self.vocabulary // 32)
 
-    @property
-    def mixed_tokens(self) -> int:
-        """A full prefill chunk beside one token of every other lane."""
-        return self.prefill_tokens + self.concurrency - 1
-
     def record_bytes(self, history: LayerHistory) -> int:
         """Bytes of one token in one plane of that history."""
         return history.heads * history.dim * self.cache_dtype.nbytes

@@ -37,20 +37,28 @@ class Graph:
 
 
 class GraphWriter:
-    """One operation being written. `rows` and `tokens` are its capacities B and T (0: no tokens).
+    """One operation being written, for as many rows as there are request slots.
 
-    `builder` writes the computation; the other methods also record what the contract must say.
+    `tokens` and `lane_tokens` bound the packed tokens of a submission and of one lane; both are 0
+    for operations that consume none. `builder` writes the computation; the other methods also
+    record what the contract must say.
     """
 
     def __init__(
-        self, name: str, operation: Operation, geometry: Geometry, rows: int, tokens: int = 0
+        self,
+        name: str,
+        operation: Operation,
+        geometry: Geometry,
+        tokens: int = 0,
+        lane_tokens: int = 0,
     ) -> None:
         self.geometry = geometry
         self.builder = ProgramBuilder(name, operation)
         self._name = name
         self._operation = operation
-        self._rows = rows
+        self._rows = rows = geometry.concurrency
         self._tokens = tokens
+        self._lane_tokens = lane_tokens
         self._bindings: list[contract_pb2.ValueBinding] = []
         self._completion: list[manifest_pb2.CompletionBinding] = []
         self._retained: set[str] = set()
@@ -122,7 +130,7 @@ class GraphWriter:
     def continuation(self, plane: Buffer) -> Buffer:
         """The continuation rows that keep partial pages of a plane."""
         return self.builder.state(
-            f"continuation.{plane.name}",
+            continuation_rows(plane.name),
             plane.type.dtype,
             (extents.CONTINUATIONS, *plane.type.shape[1:]),
         )
@@ -147,7 +155,7 @@ class GraphWriter:
             state=[contract_pb2.StateAccess(view=v, access=a) for v, a in accesses.items()],
             resources=[resource],
             batch_capacity=self._rows,
-            token_capacity=self._lane_tokens(),
+            token_capacity=self._lane_tokens,
             packed_token_capacity=self._tokens,
             state_rows_per_request=1,
         )
@@ -169,14 +177,15 @@ class GraphWriter:
         shape = (extents.PAGES, self.geometry.page_tokens, history.heads, history.dim)
         return self.builder.buffer(name, BufferKind.CACHE, self.geometry.cache_dtype, shape)
 
-    def _lane_tokens(self) -> int:
-        """W: the most tokens one lane may have in a submission."""
-        return 1 if self._operation is Operation.DECODE else self._tokens
-
 
 def cache_planes(layer: int) -> tuple[str, str]:
     """Names of a layer's key and value planes."""
     return f"cache.{layer}.keys", f"cache.{layer}.values"
+
+
+def continuation_rows(plane: str) -> str:
+    """Name of the rows that keep partial pages of a plane."""
+    return f"continuation.{plane}"
 
 
 def _state_accesses(program: Program) -> dict[str, contract_pb2.Access]:

@@ -14,18 +14,20 @@ def build_graphs(recipe: Recipe, geometry: Geometry) -> tuple[Graph, ...]:
 
     Extents are dynamic up to their capacity, so that one variant serves every smaller step.
     """
-    tokens = {
-        Operation.PREFILL: geometry.prefill_tokens,
-        Operation.SCORED_PREFILL: geometry.scored_tokens,
-        Operation.DECODE: geometry.concurrency,
-        Operation.MIXED: geometry.mixed_tokens,
+    prefill, scored = geometry.prefill_tokens, geometry.scored_tokens
+    capacities = {
+        Operation.PREFILL: (prefill, prefill),
+        Operation.SCORED_PREFILL: (scored, scored),
+        Operation.DECODE: (geometry.concurrency, 1),
+        # A full prefill chunk beside one token of every other lane.
+        Operation.MIXED: (prefill + geometry.concurrency - 1, prefill),
     }
     return (
         admission_graph("initialize", Operation.INITIALIZE, geometry),
         admission_graph("resume", Operation.RESUME, geometry),
         restore_graph("restore", geometry),
         *(
-            text_graph(operation.name.lower(), operation, recipe, geometry, capacity)
-            for operation, capacity in tokens.items()
+            text_graph(operation.name.lower(), operation, recipe, geometry, tokens, lane_tokens)
+            for operation, (tokens, lane_tokens) in capacities.items()
         ),
     )

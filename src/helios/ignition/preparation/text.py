@@ -26,15 +26,21 @@ class _Progress:
 
 
 def text_graph(
-    name: str, operation: Operation, recipe: Recipe, geometry: Geometry, tokens: int
+    name: str,
+    operation: Operation,
+    recipe: Recipe,
+    geometry: Geometry,
+    tokens: int,
+    lane_tokens: int,
 ) -> Graph:
-    """A step that consumes up to `tokens` packed tokens and samples where the host asks for it.
+    """A step that consumes tokens and samples where the host asks for it.
 
-    DECODE consumes each lane's pending token and needs none from the host. The others take the
-    host's tokens, among which a hole stands for a pending token. SCORED_PREFILL also reports how
-    likely the host's target of every token was.
+    It takes up to `tokens` packed tokens, of which one lane may have `lane_tokens`. DECODE
+    consumes each lane's pending token and needs none from the host. The others take the host's
+    tokens, among which a hole stands for a pending token. SCORED_PREFILL also reports how likely
+    the host's target of every token was.
     """
-    graph = GraphWriter(name, operation, geometry, geometry.concurrency, tokens)
+    graph = GraphWriter(name, operation, geometry, tokens, lane_tokens)
     builder = graph.builder
     lanes = completion.identify(graph)
     progress = _progress(graph, lanes)

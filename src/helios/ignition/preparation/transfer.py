@@ -14,7 +14,7 @@ def restore_graph(name: str, geometry: Geometry) -> Graph:
 
     Complete pages need no copy: the lane's page table names them.
     """
-    graph = GraphWriter(name, Operation.RESTORE, geometry, geometry.concurrency)
+    graph = GraphWriter(name, Operation.RESTORE, geometry)
     lanes = completion.identify(graph)
     source = graph.lane("restore_source", pb.VALUE_SOURCE_RESTORE_SOURCE, padding=-1)
     endpoints = graph.lane("endpoint.new", pb.VALUE_SOURCE_CONSUMED_TOKENS)
