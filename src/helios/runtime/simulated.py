@@ -1,0 +1,394 @@
+"""A simulated device: executes submissions on a virtual clock, without tensors.
+
+It keeps what a real device keeps (pages, state rows, continuation rows), but stores one number
+per token: a digest of everything up to it. Every token it samples depends on the history that it
+reads back through the page table, on the histograms and on the sampling parameters: a page that
+is shared or restored wrongly, or written twice, changes the output. Equal seeds give equal runs.
+It refuses submissions that break a real device's rules, and can be told to fail, lag or lie.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from helios.contract.operation import Operation
+from helios.contract.submission import (
+    Completion,
+    Geometry,
+    Lane,
+    LaneAdmission,
+    LaneCompletion,
+    Sampling,
+    Submission,
+    Variant,
+)
+from helios.errors import DeviceError
+
+Tamper = Callable[[Submission, Completion], Completion]
+
+_SETUPS = (Operation.INITIALIZE, Operation.RESUME)
+_MASK = (1 << 64) - 1
+_SCALE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Virtual seconds. A step costs the sum of what its lanes do."""
+
+    step: float = 1e-3
+    prefill_token: float = 1e-4
+    decode_row: float = 1e-4
+    context_token: float = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """How often, per step, the device fails, reports what can't be true, or is late by `delay`."""
+
+    errors: float = 0.0
+    lies: float = 0.0
+    delays: float = 0.0
+    delay: float = 1.0
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A request's state rows."""
+
+    generation: int = 0
+    endpoint: int = 0
+    pending: int = -1
+    outputs: int = 0
+    admission: LaneAdmission = field(default_factory=lambda: LaneAdmission(Sampling(), ()))
+    prompt_digest: int = 0
+    output_digest: int = 0
+    state: int = 0  # the digest of its history, where the geometry is recurrent
+    table: dict[int, int] = field(default_factory=dict)
+    tokens: list[int] = field(default_factory=list)  # what it has been told and has sampled
+    poisoned: bool = False  # a step that named it failed
+
+
+def mix(*values: int) -> int:
+    """A 64-bit digest of numbers, the same on every machine."""
+    digest = 0x9E3779B97F4A7C15
+    for value in values:
+        digest = ((digest ^ (value & _MASK)) * 0xD6E8FEB86659FD93) & _MASK
+        digest ^= digest >> 32
+    return digest
+
+
+def histogram_digest(tokens: Sequence[int]) -> int:
+    """What the device knows of a histogram: equal for equal counts, whatever the order."""
+    return sum(mix(token) for token in tokens) & _MASK
+
+
+def draw(sampling: Sampling, position: int, history: int, prompt: int, output: int) -> int:
+    """The number that decides a token, given digests of its history and of both histograms."""
+    return mix(sampling.seed, int(sampling.temperature * _SCALE), position, history, prompt, output)
+
+
+def choose(number: int, vocabulary: int, mask: bytes | None, ends: Sequence[int]) -> int:
+    """The token that a number picks: one time in eight an end token, never a masked one."""
+    token = number % vocabulary
+    if ends and (number >> 40) % 8 == 0:
+        token = ends[0]
+    if mask is None:
+        return token
+    for step in range(vocabulary):
+        candidate = (token + step) % vocabulary
+        if mask[candidate >> 3] >> (candidate & 7) & 1:
+            return candidate
+    raise DeviceError("a grammar mask allows no token", field="grammar_mask")
+
+
+class SimulatedDevice:
+    """A step executor whose time is `now`. `audit` re-reads whole histories at every step."""
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        *,
+        seed: int = 0,
+        costs: Costs = Costs(),
+        faults: Faults = Faults(),
+        tamper: Tamper | None = None,
+        audit: bool = False,
+    ) -> None:
+        self._geometry = geometry
+        self._seed = seed
+        self._costs = costs
+        self._faults = faults
+        self._tamper = tamper
+        self._audit = audit
+        self._variants = {variant.program: variant for variant in geometry.variants}
+        self._slots = [_Slot() for _ in range(geometry.slots)]
+        self._pages: list[list[int]] = [[] for _ in range(geometry.pages)]
+        self._rows: list[tuple[list[int], int]] = [([], 0) for _ in range(geometry.snapshots)]
+        self._outstanding: deque[tuple[Submission, Completion, float]] = deque()
+        self._free_at = 0.0
+        self._sequence = 0
+        self.now = 0.0
+        self.closed = False
+
+    @property
+    def geometry(self) -> Geometry:
+        """What was loaded."""
+        return self._geometry
+
+    def submit(self, submission: Submission) -> None:
+        """Start a step. Raises `DeviceError` for one that breaks the rules."""
+        variant = self._check(submission)
+        self._sequence += 1
+        if self._strikes(self._faults.errors, 1, submission.sequence):
+            completion = self._break(submission)
+        else:
+            lanes = tuple(
+                self._run(submission.operation, lane, variant) for lane in submission.lanes
+            )
+            completion = Completion(submission.sequence, submission.frame, lanes)
+        if self._strikes(self._faults.lies, 2, submission.sequence):
+            completion = lie(completion, mix(self._seed, submission.sequence), self._geometry)
+        if self._tamper is not None:
+            completion = self._tamper(submission, completion)
+        self._free_at = max(self._free_at, self.now) + self._cost(submission)
+        self._outstanding.append((submission, completion, self._free_at))
+
+    def wait(self, timeout: float | None = None) -> Completion | None:
+        """The oldest outstanding completion, advancing the clock to it or by `timeout`."""
+        if not self._outstanding:
+            return None
+        _, completion, done = self._outstanding[0]
+        if timeout is not None and done > self.now + timeout:
+            self.now += timeout
+            return None
+        self._outstanding.popleft()
+        self.now = max(self.now, done)
+        return completion
+
+    def close(self) -> None:
+        """Forget what is outstanding."""
+        self._outstanding.clear()
+        self.closed = True
+
+    # ---- rules -------------------------------------------------------------------------------
+
+    def _check(self, submission: Submission) -> Variant:
+        variant = self._variants.get(submission.program)
+        lanes = submission.lanes
+        tokens = sum(lane.query_length for lane in lanes)
+        _require(variant is not None, "no such program", submission.program)
+        assert variant is not None
+        _require(
+            variant.operation is submission.operation, "not its operation", submission.operation
+        )
+        _require(0 < len(lanes) <= variant.rows, "rows past capacity", len(lanes))
+        setup = submission.operation in (*_SETUPS, Operation.RESTORE)
+        _require(setup or tokens <= variant.tokens, "tokens past capacity", tokens)
+        _require(len(self._outstanding) < self._geometry.frames, "every frame is in flight", None)
+        frames = [other.frame for other, _, _ in self._outstanding]
+        _require(submission.frame not in frames, "the frame is in flight", submission.frame)
+        _require(submission.sequence == self._sequence, "out of sequence", submission.sequence)
+        _require(len({lane.slot for lane in lanes}) == len(lanes), "a slot twice in a step", None)
+        for lane in lanes:
+            self._check_lane(submission.operation, lane)
+        if submission.operation is Operation.MIXED:
+            fills = [bool(lane.tokens) for lane in lanes]
+            _require(fills == sorted(fills), "decoding lanes come first", fills)
+        return variant
+
+    def _check_lane(self, operation: Operation, lane: Lane) -> None:
+        slot = self._slots[lane.slot]
+        if operation in _SETUPS:
+            _require(lane.admission is not None, "no admission", lane)
+            _require(lane.query_length == 0 and not lane.new_pages, "nothing to consume yet", lane)
+            reused = lane.generation != slot.generation
+            busy = any(o.slot == lane.slot for s, _, _ in self._outstanding for o in s.lanes)
+            _require(not (reused and busy), "a slot was reused before its fence", lane)
+            return
+        _require(lane.generation == slot.generation, "the slot was never initialized", lane)
+        if operation is Operation.RESTORE:
+            _require(lane.restore_source >= 0, "nothing to restore", lane)
+            return
+        _require(lane.query_length > 0, "nothing to consume", lane)
+        if operation is Operation.DECODE:
+            _require(lane.sample and not lane.tokens, "decoding supplies its own token", lane)
+        if lane.tokens:
+            _require(len(lane.tokens) == lane.query_length, "tokens do not match", lane)
+        elif not slot.poisoned:
+            _require(slot.pending >= 0, "no token is pending", lane)
+        scored = operation is Operation.SCORED_PREFILL
+        _require(len(lane.targets) == scored * lane.query_length, "targets do not match", lane)
+
+    # ---- execution ---------------------------------------------------------------------------
+
+    def _run(self, operation: Operation, lane: Lane, variant: Variant) -> LaneCompletion:
+        slot = self._slots[lane.slot]
+        if operation in _SETUPS:
+            self._set_up(slot, lane)
+            return self._record(lane, variant)
+        slot.table.update(lane.new_pages)
+        if slot.poisoned:
+            return replace(self._record(lane, variant), accepted=0)
+        _require(slot.endpoint == lane.endpoint, f"the endpoint is {slot.endpoint}", lane)
+        if operation is Operation.RESTORE:
+            self._restore(slot, lane)
+            return self._record(lane, variant)
+        if self._audit:
+            self._audit_history(slot)
+        scores = self._consume(slot, lane)
+        if lane.snapshot_destination >= 0:
+            page = slot.table.get(slot.endpoint // self._geometry.page_tokens)
+            payload = [] if page is None else list(self._pages[page])
+            self._rows[lane.snapshot_destination] = (payload, slot.state)
+        return self._sample(slot, lane, self._record(lane, variant, scores))
+
+    def _set_up(self, slot: _Slot, lane: Lane) -> None:
+        admission = lane.admission
+        assert admission is not None, "checked"
+        if lane.generation != slot.generation:
+            slot.table = {}
+        slot.generation = lane.generation
+        slot.poisoned = False
+        slot.endpoint = lane.endpoint
+        slot.pending = admission.pending_token
+        slot.outputs = len(admission.output)
+        slot.admission = admission
+        slot.prompt_digest = histogram_digest(admission.prompt)
+        slot.output_digest = histogram_digest(admission.output)
+        slot.tokens = [*admission.prompt, *admission.output]
+        slot.state = 0
+
+    def _restore(self, slot: _Slot, lane: Lane) -> None:
+        payload, slot.state = self._rows[lane.restore_source]
+        page = slot.table.get(lane.endpoint // self._geometry.page_tokens)
+        if page is not None:
+            self._pages[page] = list(payload)
+
+    def _consume(self, slot: _Slot, lane: Lane) -> tuple[float, ...]:
+        tokens = lane.tokens or (slot.pending,)
+        scores = []
+        history = self._history(slot)
+        for offset, token in enumerate(tokens):
+            history = mix(history, token)
+            self._write(slot, slot.endpoint, history)
+            slot.endpoint += 1
+            if lane.targets:
+                scores.append(-(mix(history, lane.targets[offset]) % _SCALE) / _SCALE)
+        slot.state = history
+        return tuple(scores)
+
+    def _sample(self, slot: _Slot, lane: Lane, record: LaneCompletion) -> LaneCompletion:
+        if not lane.sample:
+            return record
+        sampling = slot.admission.sampling
+        number = draw(
+            sampling, slot.endpoint, self._history(slot), slot.prompt_digest, slot.output_digest
+        )
+        ends = slot.admission.eos_tokens if slot.outputs >= sampling.min_output else ()
+        token = choose(number, self._geometry.vocabulary, lane.grammar_mask, ends)
+        slot.pending = token
+        slot.tokens.append(token)
+        slot.outputs += 1
+        slot.output_digest = (slot.output_digest + mix(token)) & _MASK
+        logprob = -(number % _SCALE) / _SCALE
+        top = tuple(((token + i) % self._geometry.vocabulary, logprob - i) for i in range(3))
+        return replace(record, accepted=1, tokens=(token,), logprob=logprob, top=top)
+
+    def _record(
+        self, lane: Lane, variant: Variant, scores: tuple[float, ...] = ()
+    ) -> LaneCompletion:
+        endpoint = lane.endpoint + lane.query_length
+        lag = variant.cursor_lag
+        return LaneCompletion(
+            slot=lane.slot,
+            generation=lane.generation,
+            endpoint=endpoint,
+            accepted=0,
+            tokens=(),
+            cursor=-1 if lag < 0 else max(endpoint - lag, 0),
+            scores=scores,
+            score_tops=tuple(((0, score),) for score in scores),
+        )
+
+    def _history(self, slot: _Slot) -> int:
+        """The digest of everything the slot has consumed, as its pages or state keep it."""
+        if not slot.endpoint:
+            return 0
+        return slot.state if self._geometry.recurrent else self._read(slot, slot.endpoint - 1)
+
+    def _read(self, slot: _Slot, position: int) -> int:
+        index, offset = divmod(position, self._geometry.page_tokens)
+        _require(index in slot.table, "a position without a page is read", position)
+        page = self._pages[slot.table[index]]
+        _require(offset < len(page), "a position is read that was never written", position)
+        return page[offset]
+
+    def _write(self, slot: _Slot, position: int, value: int) -> None:
+        index, offset = divmod(position, self._geometry.page_tokens)
+        _require(index in slot.table, "a position without a page is written", position)
+        page = self._pages[slot.table[index]]
+        del page[offset:]
+        _require(len(page) == offset, "a position is written before the one under it", position)
+        page.append(value)
+
+    def _audit_history(self, slot: _Slot) -> None:
+        """Every position holds the digest of the tokens up to it, as far as they are known."""
+        if self._geometry.recurrent:
+            return
+        history = 0
+        for position, token in enumerate(slot.tokens[: slot.endpoint]):
+            history = mix(history, token)
+            _require(self._read(slot, position) == history, "a history was overwritten", position)
+
+    # ---- misfortune --------------------------------------------------------------------------
+
+    def _strikes(self, rate: float, kind: int, sequence: int) -> bool:
+        return rate > 0 and mix(self._seed, kind, sequence) % _SCALE < rate * _SCALE
+
+    def _break(self, submission: Submission) -> Completion:
+        """A step that failed half way: what it may have written is garbage."""
+        for lane in submission.lanes:
+            slot = self._slots[lane.slot]
+            slot.poisoned = True
+            slot.table.update(lane.new_pages)
+            index, offset = divmod(lane.endpoint, self._geometry.page_tokens)
+            if lane.query_length and index in slot.table:
+                del self._pages[slot.table[index]][offset:]
+        error = DeviceError("a fault was injected", field="step", value=submission.sequence)
+        return Completion(submission.sequence, submission.frame, error=error)
+
+    def _cost(self, submission: Submission) -> float:
+        costs = self._costs
+        total = costs.step
+        if self._strikes(self._faults.delays, 3, submission.sequence):
+            total += self._faults.delay
+        for lane in submission.lanes:
+            total += costs.context_token * lane.endpoint
+            if lane.query_length:
+                total += costs.prefill_token * len(lane.tokens) or costs.decode_row
+        return total
+
+
+def lie(completion: Completion, choice: int, geometry: Geometry) -> Completion:
+    """The record with one thing in it that can't be true."""
+    if not completion.lanes:
+        return replace(completion, sequence=completion.sequence + 1)
+    index = choice % len(completion.lanes)
+    record = completion.lanes[index]
+    lies = (
+        replace(record, generation=record.generation + 1),
+        replace(record, slot=record.slot + 1),
+        replace(record, endpoint=record.endpoint + 1),
+        replace(record, accepted=record.accepted + 1),
+        replace(record, accepted=1, tokens=(geometry.vocabulary,)),
+        replace(record, cursor=record.cursor + 1),
+        replace(record, model=0),
+    )
+    lanes = list(completion.lanes)
+    lanes[index] = lies[(choice >> 8) % len(lies)]
+    return replace(completion, lanes=tuple(lanes))
+
+
+def _require(condition: bool, message: str, value: object) -> None:
+    if not condition:
+        raise DeviceError(message, field="submission", value=value)
