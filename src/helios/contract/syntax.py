@@ -173,4 +173,6 @@ class PreparedFrontend:
     tokenizer_resource: str
     template_resource: str
     thinking_switches: tuple[str, ...]
-    template_tokens: Mapping[str, str] = field(default=MappingProxyType({}), hash=False)
+    template_tokens: Mapping[str, str] = field(
+        default_factory=lambda: MappingProxyType({}), hash=False
+    )
