@@ -87,6 +87,10 @@ class ForeignPlanError(CompileError):
     """A plan or catalog of another composition or device."""
 
 
+class AccuracyError(CompileError):
+    """An approximation that is worse than its user allowed."""
+
+
 class DeviceError(HeliosError):
     """The device failed, or a completion record lied."""
 

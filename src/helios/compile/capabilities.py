@@ -1,18 +1,17 @@
 """What a device can run, as data: serialisable, comparable, fingerprinted.
 
 A catalog is enough to compile for a machine that is not here. It names operations with their
-versions, the providers (kernels) that implement them with the weight layouts each accepts, and
-the materializers that can turn a stored tensor into such a layout.
+versions, the providers (kernels) that implement them with the weight layouts and element types
+each accepts, and the materializers that can turn a stored tensor into such a layout.
 """
 
-import hashlib
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from functools import cached_property
 
-from helios.compile.demand import Demand
+from helios.compile.canonical import digest, frozen, to_json
+from helios.compile.demand import NO_DEMAND, Demand
 from helios.errors import CompileError
 
 
@@ -24,6 +23,9 @@ class DeviceDescriptor:
     isa: str
     numerics: str
     version: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.isa} ({self.numerics})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,17 @@ class MaterializerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MaterializerSpec:
-    """Turns tensors stored as `storage` into `layout`."""
+    """Turns tensors stored as `storage` into `layout`.
+
+    `staging` bytes are enough beside the stored and the materialised tensor, whatever its size:
+    tensors are worked through in pieces.
+    """
 
     name: str
     kind: MaterializerKind
     storage: str
     layout: str
+    staging: int = 0
 
     @property
     def exact(self) -> bool:
@@ -76,26 +83,50 @@ class ProviderSpec:
     """A kernel for one operation.
 
     `weight_layouts` lists, for each weight operand by name, the layouts it accepts; an absent
-    name means the operation has no such operand. `attributes` restricts attribute values.
-    Providers are tried in the catalog's order: the preferred first.
+    name means the operation has no such operand. `attributes` and `dtypes` restrict attribute
+    values and the element types of other operands. Providers are tried in the catalog's order:
+    the preferred first. `scratch` is needed while the operation runs, `binding` once per bound
+    operation, `persistent` once per provider that is used.
     """
 
     name: str
     operation: str
     version: int
-    weight_layouts: Mapping[str, tuple[str, ...]]
-    attributes: Mapping[str, tuple[object, ...]]
+    weight_layouts: Mapping[str, tuple[str, ...]] = field(hash=False)
+    attributes: Mapping[str, tuple[object, ...]] = field(hash=False)
     scratch: Demand
+    binding: Demand = NO_DEMAND
+    persistent: Demand = NO_DEMAND
+    dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        for name in ("weight_layouts", "attributes", "dtypes"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CapabilityCatalog:
-    """A device and all that it can run."""
+    """A device and all that it can run.
+
+    `memory` is the device's memory in bytes, or 0 for whatever the live machine has.
+    """
 
     device: DeviceDescriptor
     layouts: tuple[Layout, ...]
     providers: tuple[ProviderSpec, ...]
     materializers: tuple[MaterializerSpec, ...]
+    memory: int = 0
+
+    def __post_init__(self) -> None:
+        _require_distinct("layouts", (x.name for x in self.layouts))
+        _require_distinct("providers", (x.name for x in self.providers))
+        _require_distinct("materializers", (x.name for x in self.materializers))
+        known = {layout.name for layout in self.layouts}
+        for provider in self.providers:
+            for accepted in provider.weight_layouts.values():
+                _require_layouts(f"providers.{provider.name}", accepted, known)
+        for spec in self.materializers:
+            _require_layouts(f"materializers.{spec.name}", (spec.layout,), known)
 
     def layout(self, name: str) -> Layout:
         """The layout of that name; `CompileError` if the device has none."""
@@ -104,53 +135,34 @@ class CapabilityCatalog:
                 return layout
         raise CompileError("the device has no such layout", field="catalog.layouts", value=name)
 
+    def with_memory(self, memory: int) -> "CapabilityCatalog":
+        """The same device with so much memory."""
+        return replace(self, memory=memory)
+
     def to_json(self) -> str:
         """Canonical JSON: the same catalog gives the same text."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return to_json(self)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        return digest(self.to_json())
 
-    @classmethod
-    def from_json(cls, text: str) -> "CapabilityCatalog":
-        """Read a catalog back; `CompileError` names what is missing or unknown."""
-        try:
-            data: dict[str, Any] = json.loads(text)
-            catalog = cls(
-                device=DeviceDescriptor(**data["device"]),
-                layouts=tuple(Layout(**entry) for entry in data["layouts"]),
-                providers=tuple(_provider(entry) for entry in data["providers"]),
-                materializers=tuple(_materializer(entry) for entry in data["materializers"]),
-            )
-        except (ValueError, TypeError, KeyError) as error:
+
+def _require_distinct(what: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise CompileError("named twice", field=f"catalog.{what}", value=name)
+        seen.add(name)
+
+
+def _require_layouts(where: str, names: Iterable[str], known: set[str]) -> None:
+    for name in names:
+        if name not in known:
             raise CompileError(
-                f"not a capability catalog: {error}",
-                field="catalog",
-                remedy="write one with `helios plan --write-catalog`",
-            ) from error
-        if json.loads(catalog.to_json()) != data:
-            raise CompileError(
-                "the catalog changes when it is read back",
-                field="catalog",
-                remedy="write it again with `helios plan --write-catalog`",
+                "the device has no such layout",
+                field=f"catalog.{where}",
+                value=name,
+                remedy=f"known layouts: {', '.join(sorted(known))}",
             )
-        return catalog
-
-
-def _provider(entry: dict[str, Any]) -> ProviderSpec:
-    return ProviderSpec(
-        name=entry["name"],
-        operation=entry["operation"],
-        version=entry["version"],
-        weight_layouts={k: tuple(v) for k, v in entry["weight_layouts"].items()},
-        attributes={k: tuple(v) for k, v in entry["attributes"].items()},
-        scratch=Demand.from_dict(entry["scratch"]),
-    )
-
-
-def _materializer(entry: dict[str, Any]) -> MaterializerSpec:
-    return MaterializerSpec(
-        entry["name"], MaterializerKind(entry["kind"]), entry["storage"], entry["layout"]
-    )

@@ -1,137 +1,150 @@
 """Compiling programs for a device: providers, layouts and the place of every byte."""
 
-import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from helios.compile.capabilities import CapabilityCatalog, ProviderSpec
-from helios.compile.demand import Demand
-from helios.compile.liveness import plan_arena
-from helios.compile.plan import BufferPlan, Limits, Plan, ProgramPlan, WeightPlan
+from helios.compile.canonical import digest, to_json
+from helios.compile.capabilities import CapabilityCatalog, MaterializerKind
+from helios.compile.demand import NO_DEMAND, Demand
+from helios.compile.estimate import workspace
+from helios.compile.language import language_roles
+from helios.compile.liveness import aligned, plan_arena
+from helios.compile.memory import MemoryModel, SymbolicBuffer, program_memory
+from helios.compile.options import CompileOptions
+from helios.compile.plan import SEAL, Limits, OpPlan, Plan, ProgramPlan, WeightPlan
+from helios.compile.retention import retained_values
 from helios.compile.selection import Selection, select
 from helios.contract.prepared import PreparedContract
-from helios.program.extents import CONTINUATIONS, PAGES, ROWS, SAMPLED, SLOTS, TOKENS
-from helios.program.ir import Buffer, BufferKind, Program
+from helios.contract.tensor import BufferKind
+from helios.errors import CompileError
+from helios.program.ir import Buffer, Program
 from helios.program.text import to_text
+
+_PER_FRAME = (BufferKind.TRANSPORT, BufferKind.COMPLETION)
 
 
 @dataclass(frozen=True, slots=True)
-class CompileOptions:
-    """What a user may ask of the compiler beyond the limits.
+class Compilation:
+    """Everything about a model on a device that does not depend on its limits."""
 
-    `approximate` names the transcoding materializers that are allowed; `retained` the values
-    kept to the end of the step, which changes the plan's id.
-    """
+    catalog: CapabilityCatalog
+    options: CompileOptions
+    contract: str  # SHA-256
+    programs: tuple[Program, ...]
+    ops: tuple[tuple[OpPlan, ...], ...]
+    roles: tuple[Mapping[str, str], ...]
+    retained: tuple[frozenset[str], ...]
+    memory: MemoryModel
 
-    approximate: frozenset[str] = frozenset()
-    retained: frozenset[str] = frozenset()
-    frames: int = 2
 
-
-def compile_plan(
+def analyse(
     contract: PreparedContract,
     programs: Sequence[Program],
     catalog: CapabilityCatalog,
-    limits: Limits,
     options: CompileOptions | None = None,
-) -> Plan:
-    """The plan of a model on a device. Reads metadata only and allocates nothing."""
+) -> Compilation:
+    """Choose providers, layouts and sharing. Reads metadata only and allocates nothing."""
     options = options or CompileOptions()
     selection = select(programs, contract.weights, catalog, options.approximate)
-    buffers = _plan_buffers(contract, programs, limits, options.frames)
-    return Plan(
-        device=catalog.device,
-        catalog=catalog.fingerprint,
-        contract=_digest(programs),
-        limits=limits,
-        programs=tuple(_plan_program(p, selection, limits, options.retained) for p in programs),
-        weights=_plan_weights(contract, selection, catalog),
-        buffers=buffers,
-        retained=tuple(sorted(options.retained)),
+    retained = retained_values(programs, options.retained)
+    weights = _plan_weights(contract, selection, catalog)
+    scratch, provider_data = _workspaces(programs, selection, catalog)
+    memory = MemoryModel(
+        weights=weights,
+        buffers=_symbolic_buffers(contract, programs, options.frames),
+        programs=tuple(
+            program_memory(program, plan_arena(program, kept), demands)
+            for program, kept, demands in zip(programs, retained, scratch, strict=True)
+        ),
+        provider_data=provider_data,
+        staging_nbytes=_staging_nbytes(weights, catalog, options.copied),
         page_tokens=contract.cache.page_tokens,
-        page_nbytes=row_nbytes(programs, PAGES),
-        sequence_nbytes=row_nbytes(programs, SLOTS),
-        snapshot_nbytes=row_nbytes(programs, CONTINUATIONS),
+    )
+    return Compilation(
+        catalog=catalog,
+        options=options,
+        contract=contract_digest(contract, programs),
+        programs=tuple(programs),
+        ops=selection.ops,
+        roles=tuple(_role_names(program) for program in programs),
+        retained=tuple(retained),
+        memory=memory,
     )
 
 
-def extent_lengths(program: Program, limits: Limits) -> dict[str, int]:
-    """The most that each extent can be under the limits."""
-    chosen = {
-        ROWS: limits.sequences,
-        SAMPLED: limits.sequences,
-        TOKENS: limits.batch_tokens,
-        SLOTS: limits.sequences,
-        PAGES: limits.pages,
-        CONTINUATIONS: limits.snapshots,
-    }
-    return {
-        e.name: min(e.capacity, chosen[e.name]) if e.capacity else chosen[e.name]
-        for e in program.extents
-    }
-
-
-def row_nbytes(programs: Sequence[Program], extent: str) -> int:
-    """Bytes of one row of every persistent buffer whose outermost dimension is that extent."""
-    return sum(
-        buffer.type.nbytes({extent: 1}) if _rows_of(buffer) == extent else 0
-        for buffer in persistent_buffers(programs)
+def plan_at(compilation: Compilation, limits: Limits) -> Plan:
+    """The frozen plan of a compilation at chosen limits."""
+    memory, options = compilation.memory, compilation.options
+    return Plan(
+        seal=SEAL,
+        device=compilation.catalog.device,
+        catalog=compilation.catalog.fingerprint,
+        contract=compilation.contract,
+        limits=limits,
+        frames=options.frames,
+        approximate=options.approximate,
+        retained=options.retained,
+        copied=options.copied,
+        programs=tuple(
+            _plan_program(compilation, place, limits) for place in range(len(compilation.programs))
+        ),
+        weights=memory.weights,
+        buffers=memory.buffer_plans(limits),
+        sections=memory.sections(limits),
+        page_tokens=memory.page_tokens,
+        arena_nbytes=memory.arena_nbytes(limits),
+        scratch_nbytes=memory.scratch_nbytes(limits),
+        provider_nbytes=memory.provider_nbytes(limits),
+        staging_nbytes=memory.staging_nbytes,
     )
 
 
-def persistent_buffers(programs: Sequence[Program]) -> tuple[Buffer, ...]:
-    """State, cache and tuned buffers of all programs, each once."""
-    found = {b.name: b for p in programs for b in p.buffers()}
-    kinds = (BufferKind.STATE, BufferKind.CACHE, BufferKind.TUNED)
-    return tuple(b for b in found.values() if b.kind in kinds)
+def contract_digest(contract: PreparedContract, programs: Sequence[Program]) -> str:
+    """SHA-256 over what a plan is made from besides the catalog.
+
+    Names of the model and places of its weights are no part of it: the plan of a source is the
+    plan of the core that is prepared from it.
+    """
+    facts = {
+        "page_tokens": contract.cache.page_tokens,
+        "transport": contract.transport,
+        "weights": {
+            name: (weight.storage.name, weight.shape, weight.nbytes)
+            for name, weight in contract.weights.items()
+        },
+    }
+    return digest("\n".join((to_json(facts), *(to_text(program) for program in programs))))
 
 
-def _rows_of(buffer: Buffer) -> str | int:
-    return buffer.type.shape[0] if buffer.type.shape else 0
-
-
-def _plan_program(
-    program: Program, selection: Selection, limits: Limits, retained: frozenset[str]
-) -> ProgramPlan:
-    lengths = extent_lengths(program, limits)
-    placements, arena = plan_arena(program, lengths, retained)
-    ops = selection.ops[program.name]
+def _plan_program(compilation: Compilation, place: int, limits: Limits) -> ProgramPlan:
+    program, needs = compilation.programs[place], compilation.memory.programs[place]
+    lengths = needs.lengths(limits)
     return ProgramPlan(
         name=program.name,
         operation=program.operation.name.lower(),
         lengths=lengths,
-        ops=ops,
-        placements=placements,
-        arena_nbytes=arena,
-        scratch=_largest_scratch([selection.providers[op.provider] for op in ops]),
+        roles=compilation.roles[place],
+        ops=compilation.ops[place],
+        placements=needs.arena.placements(lengths),
+        retained=tuple(sorted(compilation.retained[place])),
+        arena_nbytes=needs.arena.nbytes(lengths),
+        scratch_nbytes=needs.scratch_nbytes(limits),
     )
 
 
-def _largest_scratch(providers: Sequence[ProviderSpec]) -> Demand:
-    """Operations run one after another, so they share scratch: the largest of each term."""
-    tables = [dict(p.scratch.table) for p in providers if p.scratch.table]
-    tokens = sorted({t for table in tables for t in table})
-    covering = [
-        (t, max(min((b for s, b in table.items() if s >= t), default=0) for table in tables))
-        for t in tokens
-    ]
-    return Demand(
-        fixed=max((p.scratch.fixed for p in providers), default=0),
-        per_sequence=max((p.scratch.per_sequence for p in providers), default=0),
-        per_token=max((p.scratch.per_token for p in providers), default=0),
-        per_page=max((p.scratch.per_page for p in providers), default=0),
-        table=tuple(covering),
-    )
+def _role_names(program: Program) -> dict[str, str]:
+    return {role.name.lower(): item.name for role, item in language_roles(program).items()}
 
 
 def _plan_weights(
     contract: PreparedContract, selection: Selection, catalog: CapabilityCatalog
 ) -> tuple[WeightPlan, ...]:
     plans = []
-    for name, spec in sorted(selection.materializers.items()):
+    for name, spec in selection.materializers.items():
         weight = contract.weights[name]
-        mapped = spec.kind == "identity"
-        nbytes = weight.nbytes if mapped else catalog.layout(spec.layout).nbytes(weight.shape)
+        mapped = spec.kind is MaterializerKind.IDENTITY
+        nbytes = aligned(catalog.layout(spec.layout).nbytes(weight.shape))
         plans.append(
             WeightPlan(
                 name=name,
@@ -140,45 +153,70 @@ def _plan_weights(
                 materializer=spec.name,
                 exact=spec.exact,
                 stored_nbytes=weight.nbytes,
-                nbytes=nbytes,
+                nbytes=weight.nbytes if mapped else nbytes,
                 mapped=mapped,
+                bound=selection.bounds.get(name),
             )
         )
     return tuple(plans)
 
 
-def _plan_buffers(
-    contract: PreparedContract, programs: Sequence[Program], limits: Limits, frames: int
-) -> tuple[BufferPlan, ...]:
-    retained = {t.name for t in contract.transport if t.retained}
-    shapes: dict[str, tuple[Buffer, tuple[int, ...]]] = {}
-    for program in programs:
-        lengths = extent_lengths(program, limits)
+def _staging_nbytes(weights: Sequence[WeightPlan], catalog: CapabilityCatalog, copied: bool) -> int:
+    """While weights are materialised: the stored bytes of one (of all, if the core holds them in
+    private memory until it is closed) and the materializer's own buffers."""
+    made = [w for w in weights if not w.mapped]
+    if not made:
+        return 0
+    own = {spec.name: spec.staging for spec in catalog.materializers}
+    stored = [w.stored_nbytes for w in made]
+    return (sum(stored) if copied else max(stored)) + max(own[w.materializer] for w in made)
+
+
+def _workspaces(
+    programs: Sequence[Program], selection: Selection, catalog: CapabilityCatalog
+) -> tuple[list[tuple[Demand, ...]], tuple[Demand, ...]]:
+    """Per program the distinct scratch demands; then all bindings and persistent data."""
+    providers = {p.name: p for p in catalog.providers}
+    scratch: list[tuple[Demand, ...]] = []
+    bindings: Counter[Demand] = Counter()
+    persistent: dict[tuple[str, Demand], None] = {}
+    for program, decisions in zip(programs, selection.ops, strict=True):
+        demands: dict[Demand, None] = {}
+        for op, decision in zip(program.ops, decisions, strict=True):
+            needs = workspace(providers[decision.provider], op)
+            demands[needs.scratch] = None
+            bindings[needs.binding] += 1
+            persistent[decision.provider, needs.persistent] = None
+        scratch.append(tuple(d for d in demands if d != NO_DEMAND))
+    kept = [d for d, count in bindings.items() for _ in range(count) if d != NO_DEMAND]
+    return scratch, (*kept, *(d for _, d in persistent if d != NO_DEMAND))
+
+
+def _symbolic_buffers(
+    contract: PreparedContract, programs: Sequence[Program], frames: int
+) -> tuple[SymbolicBuffer, ...]:
+    retained = {t.name for t in contract.transport.values() if t.retained}
+    known: dict[str, Buffer] = {}
+    users: dict[str, list[int]] = {}
+    for place, program in enumerate(programs):
         for buffer in program.buffers():
-            shape = buffer.type.resolve(lengths)
-            _, known = shapes.get(buffer.name, (buffer, shape))
-            shapes[buffer.name] = (buffer, tuple(map(max, shape, known)))
+            first = known.setdefault(buffer.name, buffer)
+            if (first.kind, first.type) != (buffer.kind, buffer.type):
+                raise CompileError(
+                    "programs disagree about a buffer",
+                    field=f"{program.name}.{buffer.name}",
+                    value=f"{buffer.kind.name} {buffer.type}, elsewhere {first.kind.name} "
+                    f"{first.type}",
+                    remedy="declare it alike in every program",
+                )
+            users.setdefault(buffer.name, []).append(place)
     return tuple(
-        _plan_buffer(buffer, shape, 1 if name in retained else frames)
-        for name, (buffer, shape) in sorted(shapes.items())
+        SymbolicBuffer(
+            name=name,
+            kind=buffer.kind,
+            type=buffer.type,
+            copies=frames if buffer.kind in _PER_FRAME and name not in retained else 1,
+            programs=tuple(users[name]),
+        )
+        for name, buffer in sorted(known.items())
     )
-
-
-def _plan_buffer(buffer: Buffer, shape: tuple[int, ...], frames: int) -> BufferPlan:
-    per_frame = buffer.kind in (BufferKind.TRANSPORT, BufferKind.COMPLETION)
-    copies = frames if per_frame else 1
-    nbytes = buffer.type.dtype.nbytes
-    for length in shape:
-        nbytes *= length
-    return BufferPlan(
-        buffer.name, buffer.kind.name.lower(), buffer.type.dtype.text, shape, copies, copies * nbytes
-    )
-
-
-def _digest(programs: Sequence[Program]) -> str:
-    digest = hashlib.sha256()
-    for program in programs:
-        digest.update(to_text(program).encode())
-    return digest.hexdigest()
-
-

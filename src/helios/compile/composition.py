@@ -6,14 +6,17 @@ by the composition that made it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from helios.compile.capabilities import CapabilityCatalog, DeviceDescriptor, MaterializerSpec
-from helios.compile.compiler import CompileOptions, compile_plan
+from helios.compile.compiler import Compilation, analyse, plan_at
 from helios.compile.demand import Workload
+from helios.compile.memory import MemoryModel
+from helios.compile.options import CompileOptions
 from helios.compile.plan import Limits, Plan
+from helios.compile.readback import Written, require_equal
 from helios.contract.prepared import PreparedContract
-from helios.errors import ForeignPlanError, StalePlanError
+from helios.errors import ForeignPlanError
 from helios.program.ir import Program
 
 
@@ -51,13 +54,20 @@ class RuntimeComposition:
             raise ForeignPlanError(
                 "the catalog describes another device than the live runtime",
                 field="catalog.device",
-                value=catalog.device,
+                value=str(catalog.device),
                 remedy=f"use the catalog of {runtime.descriptor}",
             )
         _require_registered("providers", {p.name for p in catalog.providers}, set(registry))
-        _require_registered(
-            "materializers", {m.name for m in catalog.materializers}, set(materializers)
-        )
+        specs = {name: materializer.spec for name, materializer in materializers.items()}
+        _require_registered("materializers", {m.name for m in catalog.materializers}, set(specs))
+        for spec in catalog.materializers:
+            if specs[spec.name] != spec:
+                raise ForeignPlanError(
+                    "the catalog describes a materializer otherwise than it is registered",
+                    field=f"catalog.materializers.{spec.name}",
+                    value=spec,
+                    remedy="use the runtime's own catalog",
+                )
         self.runtime = runtime
         self.registry = registry
         self.materializers = materializers
@@ -71,24 +81,37 @@ class RuntimeComposition:
         options: CompileOptions | None = None,
     ) -> "CompiledModel":
         """Compile a prepared model; no weights are read and no device memory is touched."""
-        plan = compile_plan(contract, programs, self.catalog, limits, options)
-        return CompiledModel(_SEAL, self, contract, tuple(programs), plan, options)
+        compilation = analyse(contract, programs, self.catalog, options)
+        return CompiledModel(_SEAL, self, contract, compilation, limits)
+
+    def read_back(
+        self, text: str, contract: PreparedContract, programs: Sequence[Program]
+    ) -> "CompiledModel":
+        """The model that a plan's JSON describes: compiled again and compared, never trusted.
+
+        Raises `ForeignPlanError` for a plan of another device, `StalePlanError` for one that
+        differs in anything from what compiling gives now.
+        """
+        written = Written.parse(text)
+        written.require_device(self.catalog)
+        compiled = self.compile(contract, programs, written.limits(), written.options())
+        require_equal(written.data, compiled.plan.to_dict())
+        return compiled
 
 
 _SEAL = object()
 
 
 class CompiledModel:
-    """A plan with what it was made from; made by `RuntimeComposition.compile` alone."""
+    """A plan with what it was made from; made by `RuntimeComposition` alone."""
 
     def __init__(
         self,
         seal: object,
         composition: RuntimeComposition,
         contract: PreparedContract,
-        programs: tuple[Program, ...],
-        plan: Plan,
-        options: CompileOptions | None,
+        compilation: Compilation,
+        limits: Limits,
     ) -> None:
         if seal is not _SEAL:
             raise ForeignPlanError(
@@ -96,9 +119,13 @@ class CompiledModel:
             )
         self._composition = composition
         self._contract = contract
-        self._programs = programs
-        self._plan = plan
-        self._options = options
+        self._compilation = compilation
+        self._plan = plan_at(compilation, limits)
+
+    def __reduce__(self) -> NoReturn:
+        raise ForeignPlanError(
+            "a compiled model is sealed", field="plan", remedy="send the plan's JSON and read it"
+        )
 
     @property
     def contract(self) -> PreparedContract:
@@ -108,12 +135,17 @@ class CompiledModel:
     @property
     def programs(self) -> tuple[Program, ...]:
         """The captured programs."""
-        return self._programs
+        return self._compilation.programs
 
     @property
     def plan(self) -> Plan:
         """The frozen plan."""
         return self._plan
+
+    @property
+    def memory(self) -> MemoryModel:
+        """The memory of the model at any limits."""
+        return self._compilation.memory
 
     def require_composition(self, composition: RuntimeComposition) -> None:
         """Raise `ForeignPlanError` unless that composition made this plan."""
@@ -125,36 +157,9 @@ class CompiledModel:
                 remedy="compile again with this composition",
             )
 
-    def verify_text(self, text: str) -> None:
-        """Raise `StalePlanError` unless the text is this plan: rebuilt and compared, not trusted."""
-        rebuilt = compile_plan(
-            self._contract,
-            self._programs,
-            self._composition.catalog,
-            self._plan.limits,
-            self._options,
-        )
-        if rebuilt.to_json() != text:
-            raise StalePlanError(
-                "the plan differs from what compiling again gives",
-                field="plan",
-                remedy="plan again with this engine, device and core",
-            )
-
     def peak_nbytes(self, workload: Workload) -> int:
-        """Bytes that the workload needs under this plan, without allocating anything.
-
-        Weights, transport and arenas are as planned; pages and state rows count as many as the
-        workload names.
-        """
-        plan = self._plan
-        pages = workload.sequences * -(-workload.context // plan.page_tokens)
-        fixed = plan.total_nbytes - (
-            plan.page_nbytes * plan.limits.pages
-            + plan.sequence_nbytes * plan.limits.sequences
-            + plan.snapshot_nbytes * plan.limits.snapshots
-        )
-        return fixed + plan.page_nbytes * pages + plan.sequence_nbytes * workload.sequences
+        """Bytes that a workload needs, without allocating anything."""
+        return self.memory.peak_nbytes(workload)
 
 
 def _require_registered(what: str, listed: set[str], registered: set[str]) -> None:

@@ -1,18 +1,40 @@
-"""Memory demand as data: evaluating it is arithmetic and allocates nothing."""
+"""Memory demand as data: evaluating it is arithmetic and allocates nothing.
+
+A provider states its demand before it knows an operation's shape, with *terms* over the names of
+its row in the op table: `Term(36, ("A", "K"), 32)` is 36 bytes for every 32 of A · K, as a
+quantised copy of `linear`'s input takes. Binding to one operation turns terms into amounts per
+sequence, token or page, because at most one of the names stands for an extent.
+"""
 
 from bisect import bisect_left
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
+from helios.contract.tensor import Dim
 from helios.errors import CompileError
+from helios.program.extents import PAGES, ROWS, SAMPLED, SLOTS, TOKENS
+
+Dims = Mapping[str, Dim | tuple[Dim, ...]]
+
+CONTEXT = "context"
+
+_AXES = {
+    CONTEXT: "per_context",
+    ROWS: "per_sequence",
+    SAMPLED: "per_sequence",
+    SLOTS: "per_sequence",
+    TOKENS: "per_token",
+    PAGES: "per_page",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What a step may be asked to do, in tokens and sequences.
+    """What a model may be asked to hold and do at once.
 
-    `context` tokens of history for each of `sequences`, of which the step adds up to `frontier`
-    to any one of them and `tokens` in all; `pages` cache pages exist.
+    `sequences` are active, each with `frontier` tokens of history and room for `context`; a step
+    computes `tokens` of them in all. `pages` of history exist; zero means as many as the
+    sequences' histories fill.
     """
 
     context: int
@@ -21,13 +43,40 @@ class Workload:
     tokens: int
     pages: int = 0
 
+    @classmethod
+    def prefill(cls, context: int, chunk: int) -> "Workload":
+        """One sequence that computes the last chunk of a full context."""
+        return cls(context, context, 1, min(chunk, context))
+
+    @classmethod
+    def decode(cls, context: int, sequences: int) -> "Workload":
+        """As many sequences as may be active, each at its first token, computing one each."""
+        return cls(context, 1, sequences, sequences)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """`nbytes` for every `per` elements, rounded up once, of the product of some dimensions.
+
+    A dimension is a name from the operation's row of the op table (of its shape patterns, or an
+    attribute that is a length) or `context`, the tokens of history a sequence may have.
+    """
+
+    nbytes: int
+    dims: tuple[str, ...]
+    per: int = 1
+
+    def __post_init__(self) -> None:
+        if self.nbytes < 0 or self.per < 1:
+            raise CompileError("a term can't be negative", field="demand.terms", value=self)
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """fixed + per sequence + per token + per page, plus a monotone table over tokens.
+    """fixed + per sequence + per token + per page + per context token + a table over tokens.
 
-    The table lists (tokens, bytes) in ascending order of both; a workload pays the entry of the
-    smallest listed token count that covers it.
+    The monotone table lists (tokens, bytes) in ascending order of both; a workload pays the entry
+    of the smallest listed token count that covers it. `terms` must be bound before evaluation.
     """
 
     fixed: int = 0
@@ -35,23 +84,47 @@ class Demand:
     per_token: int = 0
     per_page: int = 0
     table: tuple[tuple[int, int], ...] = ()
+    per_context: int = 0
+    terms: tuple[Term, ...] = ()
 
     def __post_init__(self) -> None:
-        amounts = (self.fixed, self.per_sequence, self.per_token, self.per_page)
+        amounts = (
+            self.fixed,
+            self.per_sequence,
+            self.per_token,
+            self.per_page,
+            self.per_context,
+        )
         if min(amounts) < 0:
             raise CompileError("a demand can't be negative", field="demand", value=amounts)
-        if any(a[0] >= b[0] or a[1] > b[1] for a, b in zip(self.table, self.table[1:], strict=False)):
+        steps = zip(self.table, self.table[1:], strict=False)
+        if any(a[0] >= b[0] or a[1] > b[1] for a, b in steps):
             raise CompileError("a demand table must ascend", field="demand.table", value=self.table)
 
     def nbytes(self, workload: Workload) -> int:
-        """Bytes the workload needs; `CompileError` past the table's end."""
+        """Bytes the workload needs; `CompileError` past the table's end or with unbound terms."""
+        if self.terms:
+            raise CompileError(
+                "a demand over shapes must be bound to an operation first",
+                field="demand.terms",
+                value=self.terms,
+            )
         return (
             self.fixed
             + self.per_sequence * workload.sequences
             + self.per_token * workload.tokens
             + self.per_page * workload.pages
+            + self.per_context * workload.context
             + self._tabulated(workload.tokens)
         )
+
+    def bind(self, dims: Dims) -> "Demand":
+        """The demand of one operation whose dimensions are given; extents stay symbolic."""
+        amounts = {name: getattr(self, name) for name in _AMOUNTS}
+        for term in self.terms:
+            axis, nbytes = _bound(term, dims)
+            amounts[axis] += nbytes
+        return Demand(**amounts, table=self.table)
 
     def _tabulated(self, tokens: int) -> int:
         if not self.table:
@@ -66,8 +139,28 @@ class Demand:
             )
         return self.table[place][1]
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "Demand":
-        """The inverse of `dataclasses.asdict`."""
-        table = tuple((int(tokens), int(nbytes)) for tokens, nbytes in data["table"])
-        return cls(**{**data, "table": table})
+
+NO_DEMAND = Demand()
+
+_AMOUNTS = tuple(f.name for f in fields(Demand) if f.name not in ("table", "terms"))
+
+
+def _bound(term: Term, dims: Dims) -> tuple[str, int]:
+    """The axis a term grows along, and its bytes per unit of it."""
+    axis, elements = "fixed", 1
+    for name in term.dims:
+        found = CONTEXT if name == CONTEXT else dims.get(name)
+        if found is None:
+            raise _refusal("the operation has no such dimension", term, ", ".join(sorted(dims)))
+        for dim in found if isinstance(found, tuple) else (found,):
+            if isinstance(dim, int):
+                elements *= dim
+            elif axis == "fixed" and dim in _AXES:
+                axis = _AXES[dim]
+            else:
+                raise _refusal("a demand grows with at most one extent", term, ", ".join(_AXES))
+    return axis, -(-elements * term.nbytes // term.per)
+
+
+def _refusal(message: str, term: Term, known: str) -> CompileError:
+    return CompileError(message, field="demand.terms", value=term, remedy=f"known: {known}")

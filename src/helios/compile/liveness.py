@@ -1,13 +1,19 @@
-"""Where each value lies in a program's arena, by liveness.
+"""Which values of a program may share memory, and where each lies, by liveness.
 
 Operations run in order, so two values may share bytes exactly if one's last use comes before the
 other's definition. An operation's results never share with its own operands. Retained values
 (checkpoints, observation) live to the end and never share.
+
+Sharing is decided once per program, not once per size: values are gathered in slots, and a slot
+is as large as its largest member at the lengths at hand. So the size of an arena is a monotone
+function of the extents, known without planning again.
 """
 
-from collections.abc import Collection, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from helios.contract.tensor import TensorType
 from helios.program.ir import Program, Value
 
 ALIGNMENT = 64  # a cache line, and a full vector register
@@ -24,50 +30,111 @@ class Placement:
     last: int  # operation that uses it last
 
 
-def plan_arena(
-    program: Program, lengths: Mapping[str, int], retained: Collection[str] = ()
-) -> tuple[tuple[Placement, ...], int]:
-    """Places for all values at the given extent lengths, and the arena's size in bytes.
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """A value and the operations between which it must survive, both included."""
 
-    Largest values are placed first, each at the lowest gap between the values it overlaps in
-    time (greedy by size, arXiv:2001.03288).
+    value: Value
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The slots of one program. Members of a slot are never alive at the same time."""
+
+    slots: tuple[tuple[Lifetime, ...], ...]
+
+    def nbytes(self, lengths: Mapping[str, int]) -> int:
+        """Bytes of the arena at those extent lengths."""
+        return sum(_slot_nbytes(slot, lengths) for slot in self.slots)
+
+    def placements(self, lengths: Mapping[str, int]) -> tuple[Placement, ...]:
+        """Every value's place at those extent lengths, in order of definition."""
+        found = []
+        offset = 0
+        for slot in self.slots:
+            for life in slot:
+                nbytes = aligned(life.value.type.nbytes(lengths))
+                found.append(Placement(life.value.name, offset, nbytes, life.first, life.last))
+            offset += _slot_nbytes(slot, lengths)
+        return tuple(sorted(found, key=lambda p: (p.first, p.name)))
+
+
+def plan_arena(program: Program, retained: Collection[str] = ()) -> Arena:
+    """Slots for all values of a program.
+
+    The largest values (at the program's capacities) come first, each into the first slot where
+    nothing lives at the same time: greedy by size, after arXiv:2001.03288.
     """
-    lives = _lifetimes(program, retained)
-    order = sorted(
-        lives, key=lambda value: (-_aligned(value.type.nbytes(lengths)), lives[value][0], value.name)
+    capacities = {extent.name: extent.capacity for extent in program.extents}
+    lives = sorted(
+        lifetimes(program),
+        key=lambda life: (-life.value.type.nbytes(capacities), life.first, life.value.name),
     )
-    placed: list[Placement] = []
-    for value in order:
-        first, last = lives[value]
-        nbytes = _aligned(value.type.nbytes(lengths))
-        rivals = sorted(
-            (p.offset, p.offset + p.nbytes) for p in placed if p.first <= last and first <= p.last
-        )
-        placed.append(Placement(value.name, _lowest_gap(rivals, nbytes), nbytes, first, last))
-    size = max((p.offset + p.nbytes for p in placed), default=0)
-    return tuple(sorted(placed, key=lambda p: (p.first, p.name))), size
+    shared: list[_Slot] = []
+    alone: list[tuple[Lifetime, ...]] = []
+    for life in lives:
+        if life.value.name in retained:
+            alone.append((life,))
+            continue
+        slot = next((slot for slot in shared if slot.is_free(life)), None)
+        if slot is None:
+            slot = _Slot()
+            shared.append(slot)
+        slot.add(life)
+    return Arena((*(tuple(slot.members) for slot in shared), *alone))
 
 
-def _lifetimes(program: Program, retained: Collection[str]) -> dict[Value, tuple[int, int]]:
-    lives: dict[Value, tuple[int, int]] = {}
+def lifetimes(program: Program) -> tuple[Lifetime, ...]:
+    """How long each value must survive, in order of definition."""
+    spans: dict[Value, tuple[int, int]] = {}
     for index, op in enumerate(program.ops):
         for operand in op.operands:
             if isinstance(operand, Value):
-                lives[operand] = (lives[operand][0], index)
+                spans[operand] = (spans[operand][0], index)
         for result in op.results:
-            lives[result] = (index, index)
-    end = len(program.ops)
-    return {v: (first, end if v.name in retained else last) for v, (first, last) in lives.items()}
+            spans[result] = (index, index)
+    return tuple(Lifetime(value, first, last) for value, (first, last) in spans.items())
 
 
-def _lowest_gap(rivals: list[tuple[int, int]], nbytes: int) -> int:
-    offset = 0
-    for start, end in rivals:
-        if start - offset >= nbytes:
-            break
-        offset = max(offset, end)
-    return offset
+def largest_live_nbytes(program: Program, lengths: Mapping[str, int]) -> int:
+    """The most bytes alive during any one operation: no arena can be smaller."""
+    changes = [0] * (len(program.ops) + 1)
+    for life in lifetimes(program):
+        nbytes = aligned(life.value.type.nbytes(lengths))
+        changes[life.first] += nbytes
+        changes[life.last + 1] -= nbytes
+    most = alive = 0
+    for change in changes:
+        alive += change
+        most = max(most, alive)
+    return most
 
 
-def _aligned(nbytes: int) -> int:
+def aligned(nbytes: int) -> int:
+    """Rounded up to whole cache lines."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+class _Slot:
+    """Lifetimes that do not overlap, and their spans in order."""
+
+    def __init__(self) -> None:
+        self.members: list[Lifetime] = []
+        self._spans: list[tuple[int, int]] = []
+
+    def is_free(self, life: Lifetime) -> bool:
+        after = bisect_left(self._spans, (life.first, 0))
+        if after < len(self._spans) and self._spans[after][0] <= life.last:
+            return False
+        return after == 0 or self._spans[after - 1][1] < life.first
+
+    def add(self, life: Lifetime) -> None:
+        insort(self._spans, (life.first, life.last))
+        self.members.append(life)
+
+
+def _slot_nbytes(slot: Sequence[Lifetime], lengths: Mapping[str, int]) -> int:
+    types: set[TensorType] = {life.value.type for life in slot}
+    return max(aligned(type_.nbytes(lengths)) for type_ in types)

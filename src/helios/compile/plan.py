@@ -1,27 +1,29 @@
 """A compiled plan: every decision about a model on a device, frozen and hashed.
 
-A plan's id is the SHA-256 of its canonical JSON. It is read back only by compiling again and
-comparing, never by trusting the text.
+A plan's id is the SHA-256 of its canonical JSON. A plan can be had only from the compiler; one
+that was written down is read back only by compiling again and comparing.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import InitVar, dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
+from helios.compile.canonical import digest, frozen, plain, to_json
 from helios.compile.capabilities import DeviceDescriptor
-from helios.compile.demand import Demand, Workload
 from helios.compile.liveness import Placement
+from helios.errors import CompileError, ForeignPlanError
+
+SEAL = object()
+"""What the compiler passes to prove that it made the plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a loaded model is sized for.
 
-    `context` tokens per sequence, `sequences` at once, `batch_tokens` in one step, `pages` of
-    attention history and `snapshots` continuation rows.
+    `context` tokens per sequence, `sequences` at once, `batch_tokens` in one step (at least one
+    for each sequence), `pages` of attention history and `snapshots` continuation rows.
     """
 
     context: int
@@ -29,6 +31,20 @@ class Limits:
     batch_tokens: int
     pages: int
     snapshots: int
+
+    def __post_init__(self) -> None:
+        for name in ("context", "sequences", "batch_tokens", "pages"):
+            if getattr(self, name) < 1:
+                raise CompileError("must be positive", field=name, value=getattr(self, name))
+        if self.snapshots < 0:
+            raise CompileError("can't be negative", field="snapshots", value=self.snapshots)
+        if self.sequences > self.batch_tokens:
+            raise CompileError(
+                "a step has a token for every sequence",
+                field="batch_tokens",
+                value=self.batch_tokens,
+                remedy=f"give at least {self.sequences}, or fewer sequences",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +57,8 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class OpPlan:
-    """The provider of one operation, why it was chosen, and what was rejected."""
+    """The provider of an operation, why it was chosen, and what was rejected."""
 
-    index: int
     kind: str
     provider: str
     reason: str
@@ -52,20 +67,34 @@ class OpPlan:
 
 @dataclass(frozen=True, slots=True)
 class ProgramPlan:
-    """One program: its extent capacities, providers, arena and scratch."""
+    """One program: its extent capacities, providers, and the places of its values.
+
+    `ops` follows the program's operations. `roles` names the values and buffers that a language
+    model's driver knows by role. `retained` values keep their bytes to the end of a step.
+    """
 
     name: str
     operation: str
-    lengths: Mapping[str, int]
+    lengths: Mapping[str, int] = field(hash=False)
+    roles: Mapping[str, str] = field(hash=False)
     ops: tuple[OpPlan, ...]
     placements: tuple[Placement, ...]
+    retained: tuple[str, ...]
     arena_nbytes: int
-    scratch: Demand
+    scratch_nbytes: int
+
+    def __post_init__(self) -> None:
+        for name in ("lengths", "roles"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
 class WeightPlan:
-    """How one weight reaches the device. Identity weights are mapped and cost no memory twice."""
+    """How one weight reaches the device.
+
+    A mapped weight lies in the core's file and is used there; its bytes count as resident all
+    the same. `bound` is the relative L2 error allowed to an approximate materializer.
+    """
 
     name: str
     storage: str
@@ -75,6 +104,7 @@ class WeightPlan:
     stored_nbytes: int
     nbytes: int
     mapped: bool
+    bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +116,7 @@ class BufferPlan:
     dtype: str
     shape: tuple[int, ...]
     copies: int
-    nbytes: int  # of all copies
+    nbytes: int  # of all copies, each aligned
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,87 +129,74 @@ class Section:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that loading will do. Frozen; `id` is the hash of all the rest."""
+    """Everything that loading will do. Sealed; `id` is the hash of all the rest."""
 
+    seal: InitVar[object]
     device: DeviceDescriptor
     catalog: str  # fingerprint
-    contract: str  # SHA-256 of the contract and manifest
+    contract: str  # SHA-256 of the contract and the programs
     limits: Limits
+    frames: int
+    approximate: Mapping[str, float] = field(hash=False)
+    retained: tuple[str, ...]
+    copied: bool
     programs: tuple[ProgramPlan, ...]
     weights: tuple[WeightPlan, ...]
     buffers: tuple[BufferPlan, ...]
-    retained: tuple[str, ...]
+    sections: tuple[Section, ...]
     page_tokens: int
-    page_nbytes: int
-    sequence_nbytes: int
-    snapshot_nbytes: int
+    arena_nbytes: int
+    scratch_nbytes: int
+    provider_nbytes: int
+    staging_nbytes: int
+
+    def __post_init__(self, seal: object) -> None:
+        if seal is not SEAL:
+            raise ForeignPlanError(
+                "a plan comes from RuntimeComposition.compile alone", field="plan"
+            )
+        object.__setattr__(self, "approximate", frozen(self.approximate))
+
+    def __reduce__(self) -> NoReturn:
+        raise ForeignPlanError(
+            "a plan is sealed", field="plan", remedy="send its JSON and read it back there"
+        )
+
+    def body(self) -> dict[str, Any]:
+        """The plan as plain data without its id. Decisions that repeat are listed once."""
+        decisions = list(dict.fromkeys(op for program in self.programs for op in program.ops))
+        place = {decision: index for index, decision in enumerate(decisions)}
+        body = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "programs"}
+        body["decisions"] = plain(decisions)
+        body["programs"] = [_program_body(program, place) for program in self.programs]
+        return body
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain data, its id included."""
+        return {"id": self.id, **self.body()}
 
     def to_json(self) -> str:
         """Canonical JSON: the same plan gives the same text."""
-        return json.dumps(_plain(asdict(self)), sort_keys=True, separators=(",", ":"))
+        return to_json(self.to_dict())
 
     @cached_property
     def id(self) -> str:
-        """SHA-256 of the canonical JSON."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        """SHA-256 of the canonical JSON of everything else."""
+        return digest(to_json(self.body()))
 
     def program(self, name: str) -> ProgramPlan:
         """The plan of the program of that name."""
         return next(p for p in self.programs if p.name == name)
 
-    def sections(self) -> tuple[Section, ...]:
-        """Where the bytes go, in the order in which they are allocated."""
-        by_kind: dict[str, int] = {}
-        for buffer in self.buffers:
-            by_kind[buffer.kind] = by_kind.get(buffer.kind, 0) + buffer.nbytes
-        by_layout: dict[str, int] = {}
-        for weight in self.weights:
-            name = f"weights {weight.layout}" + (" (mapped)" if weight.mapped else "")
-            by_layout[name] = by_layout.get(name, 0) + weight.nbytes
-        return (
-            *(Section(name, nbytes) for name, nbytes in sorted(by_layout.items())),
-            Section("pages", by_kind.get("cache", 0)),
-            Section("state rows", by_kind.get("state", 0)),
-            Section("transport", by_kind.get("transport", 0) + by_kind.get("completion", 0)),
-            Section("tuned choices", by_kind.get("tuned", 0)),
-            Section("step arena", self.arena_nbytes),
-            Section("scratch", self.scratch_nbytes),
-        )
-
-    @property
-    def arena_nbytes(self) -> int:
-        """Bytes of the arena that all programs share."""
-        return max((p.arena_nbytes for p in self.programs), default=0)
-
-    @property
-    def scratch_nbytes(self) -> int:
-        """Bytes of scratch that all programs share, at their full capacity."""
-        return max(
-            (
-                p.scratch.nbytes(
-                    Workload(
-                        self.limits.context,
-                        self.limits.context,
-                        p.lengths.get("B", 1),
-                        p.lengths.get("T", 1),
-                        self.limits.pages,
-                    )
-                )
-                for p in self.programs
-            ),
-            default=0,
-        )
-
     @property
     def total_nbytes(self) -> int:
-        """All bytes the loaded model occupies."""
-        return sum(section.nbytes for section in self.sections())
+        """All bytes the loaded model occupies, staging at load included."""
+        return sum(section.nbytes for section in self.sections)
 
 
-def _plain(data: Any) -> Any:
-    """Mappings in key order and tuples as lists, for canonical JSON."""
-    if isinstance(data, Mapping):
-        return {str(k): _plain(v) for k, v in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [_plain(v) for v in data]
-    return data
+def _program_body(program: ProgramPlan, place: Mapping[OpPlan, int]) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        f.name: plain(getattr(program, f.name)) for f in fields(program) if f.name != "ops"
+    }
+    body["ops"] = [place[op] for op in program.ops]
+    return body

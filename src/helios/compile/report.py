@@ -100,7 +100,7 @@ def summary(plan: Plan) -> dict[str, Any]:
             "pages": limits.pages,
             "snapshots": limits.snapshots,
         },
-        "sections": [{"name": s.name, "nbytes": s.nbytes} for s in plan.sections()],
+        "sections": [{"name": s.name, "nbytes": s.nbytes} for s in plan.sections],
         "total": plan.total_nbytes,
     }
 

@@ -1,12 +1,12 @@
 """From a trusted core to a model that runs: compile, check that it fits, then allocate."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from helios.compile.budget import Budget, budget
-from helios.compile.compiler import CompileOptions
 from helios.compile.composition import CompiledModel
+from helios.compile.options import CompileOptions
 from helios.compile.plan import Limits, Plan
 from helios.compile.report import StartupReport
 from helios.contract.prepare import prepare_contract
@@ -50,7 +50,7 @@ class LoadOptions:
     batch_tokens: int | None = None
     pages: int | None = None
     snapshots: int | None = None
-    compile: CompileOptions = CompileOptions()
+    compile: CompileOptions = field(default_factory=CompileOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def load_model(
     with report.phase("contract"):
         contract = prepare_contract(core.contract, core.manifest)
         programs = tuple(core.programs())
-        check_programs(contract, programs)
+        check_programs(contract, {p.name: p for p in programs})
     with report.phase("compile"):
         allowed = budget(options.memory)
         compiled = _compile(contract, programs, runtime, options)

@@ -1,88 +1,23 @@
 """The reference device: interprets programs over NumPy arrays."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-import gguf
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.compile.capabilities import (
-    CapabilityCatalog,
-    DeviceDescriptor,
-    Layout,
-    MaterializerKind,
-    MaterializerSpec,
-    ProviderSpec,
-)
+from helios.compile.accuracy import TensorError, require_accuracy
 from helios.compile.composition import CompiledModel, RuntimeComposition
-from helios.compile.demand import Demand
-from helios.contract.kinds import WeightStorage
 from helios.program.ir import Buffer, BufferKind, Op, Program, Ref, Value, Weight
-from helios.program.ops import OPS, WEIGHT
+from helios.program.ops import OPS
 from helios.runtime.device import Progress, WeightSource
 from helios.runtime.packing import PackedStep
-from helios.runtime.reference import network, sampling, state
-from helios.runtime.storage import Storage
+from helios.runtime.reference.catalog import DESCRIPTOR, catalog, functions
+from helios.runtime.reference.materialize import materializers
+from helios.runtime.storage import NUMPY_TYPES, Storage
 
 Array = NDArray[Any]
 Observer = Callable[[str, int, str, Array], None]
-
-DESCRIPTOR = DeviceDescriptor(kind="reference", isa="numpy", numerics="f32")
-
-_MODULES = (network, sampling, state)
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    kind: next(getattr(m, kind) for m in _MODULES if hasattr(m, kind)) for kind in OPS
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Dequantise:
-    """Turns a stored tensor into float32, exactly."""
-
-    spec: MaterializerSpec
-
-    def __call__(self, data: memoryview, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """The tensor's float32 values."""
-        kind = gguf.GGMLQuantizationType[self.spec.storage.upper()]
-        raw = np.frombuffer(data, dtype=np.uint8)
-        if kind is gguf.GGMLQuantizationType.F32:
-            return raw.view(np.float32).reshape(shape)
-        block, nbytes = gguf.GGML_QUANT_SIZES[kind]
-        rows = raw.reshape(-1, shape[-1] // block * nbytes)
-        values: NDArray[np.float32] = gguf.dequantize(rows, kind)
-        return np.ascontiguousarray(values.reshape(shape), dtype=np.float32)
-
-
-def _materializers() -> dict[str, Dequantise]:
-    found = {}
-    for storage in WeightStorage:
-        name = storage.name.lower()
-        kind = MaterializerKind.IDENTITY if name == "f32" else MaterializerKind.REPACK
-        spec = MaterializerSpec(f"reference.{name}", kind, name, "f32")
-        found[spec.name] = Dequantise(spec)
-    return found
-
-
-def _catalog(materializers: Mapping[str, Dequantise]) -> CapabilityCatalog:
-    providers = tuple(
-        ProviderSpec(
-            name=f"reference.{kind}",
-            operation=kind,
-            version=spec.version,
-            weight_layouts={o.name: ("f32",) for o in spec.operands if WEIGHT in o.places},
-            attributes={},
-            scratch=Demand(),
-        )
-        for kind, spec in OPS.items()
-    )
-    return CapabilityCatalog(
-        device=DESCRIPTOR,
-        layouts=(Layout("f32", block=1, block_nbytes=4),),
-        providers=providers,
-        materializers=tuple(m.spec for m in materializers.values()),
-    )
 
 
 class ReferenceRuntime:
@@ -90,11 +25,14 @@ class ReferenceRuntime:
 
     descriptor = DESCRIPTOR
 
+    def __init__(self) -> None:
+        known = materializers()
+        self._composition = RuntimeComposition(self, functions(), known, catalog(known))
+        self._materializers = known
+
     def composition(self) -> RuntimeComposition:
         """The composition of this runtime with its own catalog."""
-        materializers = _materializers()
-        registry = {f"reference.{kind}": function for kind, function in _FUNCTIONS.items()}
-        return RuntimeComposition(self, registry, materializers, _catalog(materializers))
+        return self._composition
 
     def load(
         self,
@@ -103,44 +41,65 @@ class ReferenceRuntime:
         weights: WeightSource,
         progress: Progress | None = None,
     ) -> "ReferenceRunner":
-        """Dequantise all weights and bind the programs."""
-        materializers = _materializers()
+        """Materialise all weights and bind the programs.
+
+        Raises `ForeignPlanError` for a model that another composition compiled and
+        `AccuracyError` for an approximation beyond its bound.
+        """
+        compiled.require_composition(self._composition)
         arrays: dict[str, Array] = {}
+        errors: dict[str, TensorError] = {}
         total = sum(w.stored_nbytes for w in compiled.plan.weights)
         done = 0
         for plan in compiled.plan.weights:
             shape = compiled.contract.weights[plan.name].shape
-            materialise = materializers[plan.materializer]
-            arrays[plan.name] = materialise(weights.weight(plan.name).data, shape)
+            materialize = self._materializers[plan.materializer]
+            arrays[plan.name], error = materialize(weights.weight(plan.name).data, shape)
+            if not plan.exact:
+                require_accuracy(plan, error)
+                errors[plan.name] = error
             done += plan.stored_nbytes
             if progress is not None:
                 progress(done, total)
-        return ReferenceRunner(compiled.programs, storage, arrays)
+        return ReferenceRunner(compiled, self._composition.registry, storage, arrays, errors)
 
 
 class ReferenceRunner:
-    """Runs programs operation by operation.
+    """Runs programs operation by operation, each value in its planned place of the arena.
 
-    `observer(program, op index, value name, array)`, if set, sees every result.
+    `observer(program, op index, value name, array)`, if set, sees every result; what it writes
+    into the array is what later operations read.
     """
 
     def __init__(
-        self, programs: tuple[Program, ...], storage: Storage, weights: Mapping[str, Array]
+        self,
+        compiled: CompiledModel,
+        registry: Mapping[str, Callable[..., Any]],
+        storage: Storage,
+        weights: Mapping[str, Array],
+        errors: Mapping[str, TensorError],
     ) -> None:
-        self._programs = {p.name: p for p in programs}
-        self._last_uses = {p.name: _last_uses(p) for p in programs}
+        self._programs = {p.name: p for p in compiled.programs}
+        self._functions = {
+            p.name: tuple(registry[op.provider] for op in p.ops) for p in compiled.plan.programs
+        }
+        self._offsets = {
+            p.name: {place.name: place.offset for place in p.placements}
+            for p in compiled.plan.programs
+        }
+        mapped = {w.name for w in compiled.plan.weights if w.mapped}
+        self.allocated_nbytes = sum(a.nbytes for n, a in weights.items() if n not in mapped)
+        self.errors = errors
         self._storage = storage
         self._weights = weights
         self.observer: Observer | None = None
 
     def run(self, step: PackedStep) -> None:
         """Interpret the step's program."""
-        program = self._programs[step.program]
+        program: Program = self._programs[step.program]
         values: dict[str, Array] = {}
         for index, op in enumerate(program.ops):
             self._run_op(step, index, op, values)
-            for name in self._last_uses[program.name][index]:
-                del values[name]
 
     def close(self) -> None:
         """Forget weights and programs."""
@@ -150,12 +109,21 @@ class ReferenceRunner:
     def _run_op(self, step: PackedStep, index: int, op: Op, values: dict[str, Array]) -> None:
         operands = [self._fetch(ref, step, values) for ref in op.operands]
         operands += [None] * (len(OPS[op.kind].operands) - len(operands))
-        found = _FUNCTIONS[op.kind](*operands, **op.attributes)
+        found = self._functions[step.program][index](*operands, **op.attributes)
         results = found if isinstance(found, tuple) else (found,)
         for value, array in zip(op.results, results, strict=False):
-            values[value.name] = array
+            placed = self._place(step.program, value, array)
+            values[value.name] = placed
             if self.observer is not None:
-                self.observer(step.program, index, value.name, array)
+                self.observer(step.program, index, value.name, placed)
+
+    def _place(self, program: str, value: Value, array: Array) -> Array:
+        dtype = np.dtype(NUMPY_TYPES[value.type.dtype.text])
+        offset = self._offsets[program][value.name]
+        nbytes = array.size * dtype.itemsize
+        placed = self._storage.arena[offset : offset + nbytes].view(dtype).reshape(array.shape)
+        placed[...] = array
+        return placed
 
     def _fetch(self, ref: Ref | None, step: PackedStep, values: dict[str, Array]) -> Array | None:
         if ref is None:
@@ -174,16 +142,3 @@ def _live(buffer: Buffer, array: Array, lengths: Mapping[str, int]) -> Array:
         return array
     dims = zip(buffer.type.shape, array.shape, strict=True)
     return array[tuple(slice(lengths.get(d, n) if isinstance(d, str) else d) for d, n in dims)]
-
-
-def _last_uses(program: Program) -> list[list[str]]:
-    """Per operation, the values that nothing needs after it."""
-    last: dict[str, int] = {}
-    for index, op in enumerate(program.ops):
-        for ref in (*op.operands, *op.results):
-            if isinstance(ref, Value):
-                last[ref.name] = index
-    dead: list[list[str]] = [[] for _ in program.ops]
-    for name, index in last.items():
-        dead[index].append(name)
-    return dead
