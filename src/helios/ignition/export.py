@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import helios
+from helios.contract.prepare import prepare_contract
 from helios.core.body import ResourceKind
 from helios.core.keys import SigningKey
 from helios.core.writer import CoreSummary, ResourceInput, write_core
@@ -50,8 +51,8 @@ class Deployment:
 def assemble(source: Source, options: PrepareOptions) -> Deployment:
     """Run the recipe and the shared declarations over an opened source.
 
-    Raises `SourceError` for a checkpoint that can't be prepared and `ConfigurationError` for
-    options the model can't honour.
+    Raises `SourceError` for a checkpoint that can't be prepared, `ConfigurationError` for options
+    the model can't honour, and `ContractError` for a contract that a server would refuse.
     """
     recipe = recipe_for(source)
     facts = recipe.facts
@@ -78,6 +79,7 @@ def assemble(source: Source, options: PrepareOptions) -> Deployment:
         engine_version=helios.__version__,
     )
     manifest = execution_manifest(graphs, geometry, weights.descriptors())
+    prepare_contract(contract, manifest)
     return Deployment(contract, manifest, graphs, weights, text, source.license, provenance)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from helios.contract.reading import IDENTIFIER
 from helios.errors import ConfigurationError
 from helios.ignition.preparation.geometry import Geometry
 from helios.ignition.recipes.recipe import ModelFacts
@@ -54,6 +55,7 @@ def resolve_geometry(options: PrepareOptions, facts: ModelFacts) -> Geometry:
     _check_range("prefill_tokens", prefill, limit, "a step holds at most one context")
     _check_range("scored_tokens", scored, limit, "a step holds at most one context")
     _check_page_tokens(options.page_tokens)
+    _check_names(options)
     if options.cache_dtype not in _CACHE_DTYPES:
         raise ConfigurationError(
             "unknown cache element type",
@@ -81,6 +83,17 @@ def _check_range(field: str, value: int, maximum: int, why: str = "") -> None:
             value=value,
             remedy=f"choose at most {maximum}",
         )
+
+
+def _check_names(options: PrepareOptions) -> None:
+    for name in (options.served_id, *options.aliases):
+        if name is not None and not IDENTIFIER.fullmatch(name):
+            raise ConfigurationError(
+                "must be letters, digits and any of _ . : / + @ -",
+                field="served_id" if name == options.served_id else "aliases",
+                value=name,
+                remedy="choose a plain name",
+            )
 
 
 def _check_page_tokens(value: int) -> None:

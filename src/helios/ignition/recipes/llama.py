@@ -147,7 +147,8 @@ class LlamaRecipe:
             config.rope_base, config.rope_dims, config.scaling
         )
         if "rope_freqs.weight" in self._tensors:
-            frequencies = frequencies / self._rope_factors(config.rope_dims // 2)
+            with np.errstate(all="ignore"):  # export refuses what is not finite, by name
+                frequencies = frequencies / self._rope_factors(config.rope_dims // 2)
         self._tensors.add(_ROPE, computed_tensor(_ROPE, frequencies.astype(np.float32)))
 
     def _rope_factors(self, pairs: int) -> np.ndarray:

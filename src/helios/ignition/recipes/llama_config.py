@@ -107,13 +107,13 @@ def _read_gguf(source: Source, variation: Variation) -> LlamaConfig:
         key_heads=facts.integer("attention.head_count_kv", heads),
         head_dim=head_dim,
         inner=facts.integer("feed_forward_length"),
-        epsilon=facts.real("attention.layer_norm_rms_epsilon"),
+        epsilon=facts.positive("attention.layer_norm_rms_epsilon"),
         vocabulary=vocabulary_rows(source, "token_embd.weight"),
         context=facts.integer("context_length"),
-        rope_base=facts.real("rope.freq_base", 10000.0),
+        rope_base=facts.positive("rope.freq_base", 10000.0),
         rope_dims=facts.integer("rope.dimension_count", head_dim),
         scaling=gguf_scaling(facts),
-        windows=(window,) * facts.integer("block_count"),
+        windows=(window,) * layer_count(source, "block_count"),
     )
 
 
@@ -137,28 +137,54 @@ def _read_huggingface(source: Source, variation: Variation) -> LlamaConfig:
         key_heads=facts.integer("num_key_value_heads", heads),
         head_dim=head_dim,
         inner=facts.integer("intermediate_size"),
-        epsilon=facts.real("rms_norm_eps"),
+        epsilon=facts.positive("rms_norm_eps"),
         vocabulary=vocabulary_rows(source, "model.embed_tokens.weight"),
         context=facts.integer("max_position_embeddings"),
         rope_base=rope.base,
         rope_dims=int(head_dim * rope.partial),
         scaling=rope.scaling,
-        windows=_huggingface_windows(facts, source.architecture),
+        windows=_huggingface_windows(source),
     )
 
 
-def _huggingface_windows(facts: Facts, architecture: str) -> tuple[int, ...]:
+def _huggingface_windows(source: Source) -> tuple[int, ...]:
     """Mistral slides wherever a window is stated, Qwen only where it is switched on."""
-    layers = facts.integer("num_hidden_layers")
-    switched_on = facts.flag("use_sliding_window", architecture == "mistral")
+    facts, layers = source.config, layer_count(source, "num_hidden_layers")
+    switched_on = facts.flag("use_sliding_window", source.architecture == "mistral")
     window = facts.integer("sliding_window") if "sliding_window" in facts and switched_on else 0
-    if architecture == "llama" or not window:
+    if source.architecture == "llama" or not window:
         return (0,) * layers
     if "layer_types" in facts:
-        kinds = facts.sequence("layer_types")
-        return tuple(window if kind == "sliding_attention" else 0 for kind in kinds)
+        return layer_windows(facts, layers, window)
     first = facts.whole("max_window_layers", 0)
     return tuple(window if layer >= first else 0 for layer in range(layers))
+
+
+def layer_windows(facts: Facts, layers: int, window: int) -> tuple[int, ...]:
+    """The window of every layer from a list that says which layers slide."""
+    kinds = [str(kind) for kind in facts.sequence("layer_types")]
+    known = {"sliding_attention": window, "full_attention": 0}
+    if len(kinds) != layers or any(kind not in known for kind in kinds):
+        raise SourceError(
+            f"must name {layers} layers, each one of {', '.join(known)}",
+            field=facts.name("layer_types"),
+            value=kinds,
+            remedy="use a checkpoint whose configuration is intact",
+        )
+    return tuple(known[kind] for kind in kinds)
+
+
+def layer_count(source: Source, key: str) -> int:
+    """The number of layers, each of which must at least have a tensor."""
+    layers = source.config.integer(key)
+    if layers > len(source.tensors):
+        raise SourceError(
+            f"the checkpoint has no more than {len(source.tensors)} tensors",
+            field=source.config.name(key),
+            value=layers,
+            remedy="use a complete checkpoint",
+        )
+    return layers
 
 
 def vocabulary_rows(source: Source, embedding: str) -> int:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from helios.errors import SourceError
+
 Frequencies = npt.NDArray[np.float64]
 
 
@@ -46,7 +48,14 @@ Scaling = LinearScaling | Llama3Scaling | YarnScaling | None
 
 
 def rope_frequencies(base: float, dims: int, scaling: Scaling) -> tuple[Frequencies, float]:
-    """Frequencies [dims / 2] and the magnitude of cosine and sine."""
+    """Frequencies [dims / 2] and the magnitude of cosine and sine; refuses a base up to 1."""
+    if base <= 1:
+        raise SourceError(
+            "the rotary base must be above 1",
+            field="rotary base",
+            value=base,
+            remedy="use a checkpoint whose configuration is intact",
+        )
     plain: Frequencies = base ** (-np.arange(0, dims, 2, dtype=np.float64) / dims)
     match scaling:
         case None:

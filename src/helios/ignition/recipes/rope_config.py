@@ -22,17 +22,17 @@ def gguf_scaling(facts: Facts) -> Scaling:
     kind = facts.text("rope.scaling.type", "none")
     if kind == "none":
         return None
-    factor = facts.real("rope.scaling.factor", 1.0)
+    factor = facts.positive("rope.scaling.factor", 1.0)
     if kind == "linear":
         return LinearScaling(factor)
     if kind == "yarn":
         original = facts.integer("rope.scaling.original_context_length")
-        extra = facts.real("rope.scaling.attn_factor", 1.0)
+        extra = facts.positive("rope.scaling.attn_factor", 1.0)
         return YarnScaling(
             factor,
             original,
-            facts.real("rope.scaling.yarn_beta_fast", 32.0),
-            facts.real("rope.scaling.yarn_beta_slow", 1.0),
+            facts.positive("rope.scaling.yarn_beta_fast", 32.0),
+            facts.positive("rope.scaling.yarn_beta_slow", 1.0),
             extra * (0.1 * math.log(factor) + 1.0),
         )
     raise _unsupported(facts.name("rope.scaling.type"), kind)
@@ -41,8 +41,10 @@ def gguf_scaling(facts: Facts) -> Scaling:
 def huggingface_rope(facts: Facts) -> RopeSettings:
     """Rotary settings of a `config.json`, in the spelling of either transformers generation."""
     settings = facts.group("rope_parameters" if "rope_parameters" in facts else "rope_scaling")
-    base = settings.real("rope_theta", facts.real("rope_theta", 10000.0))
-    partial = settings.real("partial_rotary_factor", facts.real("partial_rotary_factor", 1.0))
+    base = settings.positive("rope_theta", facts.positive("rope_theta", 10000.0))
+    partial = settings.positive(
+        "partial_rotary_factor", facts.positive("partial_rotary_factor", 1.0)
+    )
     return RopeSettings(base, huggingface_scaling(settings, facts), partial)
 
 
@@ -53,12 +55,11 @@ def huggingface_scaling(settings: Facts, facts: Facts) -> Scaling:
         case "default":
             return None
         case "linear":
-            return LinearScaling(settings.real("factor"))
+            return LinearScaling(settings.positive("factor"))
         case "llama3":
             return Llama3Scaling(
-                settings.real("factor"),
-                settings.real("low_freq_factor"),
-                settings.real("high_freq_factor"),
+                settings.positive("factor"),
+                *_band(settings),
                 settings.integer("original_max_position_embeddings"),
             )
         case "yarn":
@@ -67,23 +68,36 @@ def huggingface_scaling(settings: Facts, facts: Facts) -> Scaling:
             raise _unsupported(settings.name("rope_type"), kind)
 
 
+def _band(settings: Facts) -> tuple[float, float]:
+    """Turns over the original context below which a pair is stretched and above which kept."""
+    low, high = settings.positive("low_freq_factor"), settings.positive("high_freq_factor")
+    if low >= high:
+        raise SourceError(
+            "must be above low_freq_factor",
+            field=settings.name("high_freq_factor"),
+            value=high,
+            remedy="use a checkpoint whose configuration is intact",
+        )
+    return low, high
+
+
 def _yarn(settings: Facts, facts: Facts) -> YarnScaling:
-    factor = settings.real("factor")
+    factor = settings.positive("factor")
     original = settings.integer(
         "original_max_position_embeddings", facts.integer("max_position_embeddings")
     )
     magnitude = None
     if "attention_factor" in settings:
-        magnitude = settings.real("attention_factor")
+        magnitude = settings.positive("attention_factor")
     elif "mscale" in settings and "mscale_all_dim" in settings:
-        magnitude = _yarn_magnitude(factor, settings.real("mscale")) / _yarn_magnitude(
-            factor, settings.real("mscale_all_dim")
+        magnitude = _yarn_magnitude(factor, settings.positive("mscale")) / _yarn_magnitude(
+            factor, settings.positive("mscale_all_dim")
         )
     return YarnScaling(
         factor,
         original,
-        settings.real("beta_fast", 32.0),
-        settings.real("beta_slow", 1.0),
+        settings.positive("beta_fast", 32.0),
+        settings.positive("beta_slow", 1.0),
         magnitude,
         settings.flag("truncate", True),
     )

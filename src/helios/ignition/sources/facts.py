@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 from helios.errors import SourceError
 
+_LARGEST = 1 << 53  # JSON integers have no bound of their own
+
 
 class Facts:
     """Plain configuration values by key. Getters check types and name the key they refuse.
@@ -30,14 +32,14 @@ class Facts:
     def integer(self, key: str, default: int | None = None) -> int:
         """A positive integer."""
         value = self._get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LARGEST:
             raise self._refused(key, "a positive integer", value)
         return value
 
     def whole(self, key: str, default: int | None = None) -> int:
         """An integer from zero upwards."""
         value = self._get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
             raise self._refused(key, "a non-negative integer", value)
         return value
 
@@ -46,9 +48,16 @@ class Facts:
         value = self._get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._refused(key, "a number", value)
-        if not math.isfinite(value):
+        if abs(value) > _LARGEST or not math.isfinite(value):
             raise self._refused(key, "a finite number", value)
         return float(value)
+
+    def positive(self, key: str, default: float | None = None) -> float:
+        """A finite number above zero."""
+        value = self.real(key, default)
+        if value <= 0:
+            raise self._refused(key, "above zero", value)
+        return value
 
     def flag(self, key: str, default: bool | None = None) -> bool:
         """A truth value."""
