@@ -1,5 +1,6 @@
 """Which files are opened, and which of them are mapped."""
 
+import mmap
 import os
 from pathlib import Path
 
@@ -234,3 +235,21 @@ def test_reads_past_the_end_reserve_nothing(core_path: Path) -> None:
     folder.close()
     with pytest.raises(CoreError, match="can't be read"):
         folder.core.read(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"), [(0o644, "can't be mapped"), (0o666, "no memory to copy it into")]
+)
+def test_a_system_that_gives_no_memory(
+    core_path: Path, trust: TrustStore, monkeypatch: pytest.MonkeyPatch, mode: int, message: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    core_path.chmod(mode)
+    with opened(core_path, trust) as core:
+        with monkeypatch.context() as patch:
+            patch.setattr(mmap, "mmap", fail)
+            with pytest.raises(CoreError, match=message):
+                core.weight("rest")
+        assert core.weight("rest").data == WEIGHTS[576:]

@@ -141,3 +141,9 @@ def test_a_bomb_costs_the_signed_length_and_no_more(stated: int) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < stated + (1 << 18)
+
+
+def test_a_frame_that_holds_less_than_it_states() -> None:
+    stated = (4 << 20) + 1
+    with pytest.raises(CoreError, match="not one whole"):
+        frames.decode(bomb(stated, 32), stated, field="it")

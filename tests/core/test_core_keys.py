@@ -1,4 +1,5 @@
 import copy
+import errno
 import os
 import pickle
 import stat
@@ -133,3 +134,17 @@ def test_a_private_key_does_not_leak() -> None:
         pickle.dumps(key)
     with pytest.raises(TypeError):
         copy.copy(key)
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
+def test_half_a_key_is_never_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    def fail(_: int) -> None:
+        raise failure
+
+    monkeypatch.setattr(os, "fsync", fail)
+    expected = TrustError if isinstance(failure, OSError) else KeyboardInterrupt
+    with pytest.raises(expected):
+        published().save(tmp_path / "key.pem")
+    assert list(tmp_path.iterdir()) == []

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import stat
@@ -167,3 +168,26 @@ def test_a_local_key_that_appears_meanwhile_wins(
     assert key.public == first.public
     assert namespace == f"local/{first.id}"
     assert TrustStore(tmp_path).namespaces() == ()  # ours was taken back
+
+
+def test_a_failed_change_leaves_the_store_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = TrustStore(tmp_path)
+    store.add("acme", A)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(TrustError, match="No space left"):
+            store.add("acme", B)
+    assert store.keys("acme") == (A,)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".lock", "trust.json"]
+
+
+def test_a_store_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "trust.json").mkdir(mode=0o700)
+    with pytest.raises(TrustError, match="can't be read"):
+        TrustStore(tmp_path).entries()

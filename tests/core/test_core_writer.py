@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from making_cores import NAMESPACE, contents, manifest, read_everything, resources, write_small
 
+from helios.core import writer
 from helios.core.body import ResourceKind
 from helios.core.chunks import CHUNK_NBYTES
 from helios.core.keys import SigningKey
@@ -181,6 +182,15 @@ def test_what_no_reader_would_take_is_not_written(
 ) -> None:
     with pytest.raises(HeliosError, match=message):
         write_small(tmp_path / "bad.core", key, **changes)
+    assert names(tmp_path) == []
+
+
+def test_a_head_that_would_not_fit(
+    tmp_path: Path, key: SigningKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MAX_ENVELOPE_NBYTES", 500)
+    with pytest.raises(CoreError, match="the envelope may have at most 500 bytes"):
+        write_small(tmp_path / "big.core", key)
     assert names(tmp_path) == []
 
 

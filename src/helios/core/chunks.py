@@ -14,6 +14,9 @@ from helios.errors import CoreError
 CHUNK_NBYTES = 4 << 20
 DIGEST_NBYTES = 32
 
+Progress = Callable[[int, int], None]
+"""Called with (bytes done, bytes in all); the first never falls, and ends at the second."""
+
 
 def chunk_count(nbytes: int) -> int:
     """Chunks of a resource of `nbytes` stored bytes: the last may be short, none is empty."""

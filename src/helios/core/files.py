@@ -124,13 +124,17 @@ class CoreFolder:
             self._files[name] = self._open_beneath(name)
         return self._files[name]
 
+    def settle(self) -> None:
+        """Let go of the folder: no further file will be asked for."""
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
+
     def close(self) -> None:
         """Close every file; mappings live on."""
         for file in self._files.values():
             file.close()
-        if self._folder >= 0:
-            os.close(self._folder)
-            self._folder = -1
+        self.settle()
 
     def _open_beneath(self, name: str) -> SourceFile:
         parts = _parts(name)

@@ -13,12 +13,13 @@ from typing import Final, NoReturn, Self
 
 from helios.contract.kinds import WeightStorage
 from helios.core.body import BodyFacts, ResourceFacts, parse_body
+from helios.core.chunks import Progress
 from helios.core.envelope import parse_envelope, verify
 from helios.core.files import CoreFolder
 from helios.core.keys import PublicKey
 from helios.core.layout import HEAD_NBYTES, Head, parse_head
 from helios.core.locations import locate
-from helios.core.store import CoreStore, PayloadStore, Progress
+from helios.core.store import CoreStore, PayloadStore
 from helios.core.trust import TrustStore, check_acceptance
 from helios.core.wire import parse
 from helios.errors import CoreError, SignatureError, TrustError
@@ -224,6 +225,7 @@ def authenticate(path: str | os.PathLike[str], trust: TrustStore) -> Authenticat
         signer = _entitled(signers, trusted.get(facts.namespace, ()), facts.namespace)
         locations = folder.core.read(head.locations_offset, head.locations_nbytes)
         placed = locate(locations, facts.resources, folder, head.end)
+        folder.settle()
         store = PayloadStore(folder, placed)
         return AuthenticatedCore(_SEAL, _Opened(envelope.payload, facts, signer, store))
     except BaseException:

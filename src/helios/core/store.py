@@ -14,12 +14,10 @@ from typing import Protocol
 
 from helios.core import frames
 from helios.core.body import Encoding, ResourceFacts, ResourceKind
-from helios.core.chunks import VerifiedBytes, check_chunk, chunk_span
+from helios.core.chunks import Progress, VerifiedBytes, check_chunk, chunk_span
 from helios.core.files import CoreFolder
 from helios.core.locations import Placed
 from helios.errors import CoreError
-
-Progress = Callable[[int, int], None]
 
 _WORKERS = 4
 _JOB_CHUNKS = 4
@@ -162,7 +160,7 @@ def _open_weights(placed: Placed) -> VerifiedBytes:
     facts, file = placed.facts, placed.file
     if not file.copy_reason:
         mapped = file.map(placed.offset, facts.stored_nbytes)
-        return VerifiedBytes(facts.id, facts.chunk_sha256, mapped[: facts.stored_nbytes])
+        return VerifiedBytes(facts.id, facts.chunk_sha256, mapped)
 
     def fill(offset: int, view: memoryview) -> None:
         file.read_into(placed.offset + offset, view)

@@ -22,15 +22,14 @@ from helios.core.body import (
     encoding_of,
     parse_body,
 )
-from helios.core.chunks import CHUNK_NBYTES, DIGEST_NBYTES, ChunkHasher, chunk_count
-from helios.core.envelope import seal
+from helios.core.chunks import CHUNK_NBYTES, DIGEST_NBYTES, ChunkHasher, Progress, chunk_count
+from helios.core.envelope import seal, sealed_nbytes
 from helios.core.keys import SigningKey
 from helios.core.layout import MAX_ENVELOPE_NBYTES, MAX_LOCATIONS_NBYTES, Head, place
 from helios.errors import CoreError
 from helios.schema import contract_pb2, core_pb2, manifest_pb2
 
 Chunks = Callable[[], Iterator[bytes | bytearray | memoryview]]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def write_core(
     )
     draft = body.SerializeToString()
     parse_body(draft)
-    envelope_nbytes = seal(draft, key).ByteSize()
+    envelope_nbytes = sealed_nbytes(draft, key)
     locations = place(envelope_nbytes, [(entry.id, entry.nbytes) for entry in stored])
     head = Head(envelope_nbytes, locations.ByteSize())
     _check_head(head)
