@@ -1,8 +1,9 @@
 """What every device runtime is to the rest of Helios."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from helios.compile.accuracy import TensorError
 from helios.compile.capabilities import DeviceDescriptor
 from helios.compile.composition import CompiledModel, RuntimeComposition
 from helios.runtime.packing import PackedStep
@@ -27,7 +28,19 @@ class WeightSource(Protocol):
 
 
 class StepRunner(Protocol):
-    """A plan that is loaded and ready to run."""
+    """A plan that is loaded and ready to run.
+
+    `allocated_nbytes` counts what `load` allocated beside the storage and keeps: materialised
+    weights and provider data. `errors` tells what approximate materializers did, by weight.
+    """
+
+    @property
+    def allocated_nbytes(self) -> int:
+        """Bytes allocated beside the storage."""
+
+    @property
+    def errors(self) -> Mapping[str, TensorError]:
+        """The error made in each approximated weight."""
 
     def run(self, step: PackedStep) -> None:
         """Run one packed step to its end. Called from one thread, one step at a time."""
