@@ -25,8 +25,8 @@ Rule = Callable[[PreparedContract], None]
 RULES: tuple[Rule, ...] = (
     cache.page_is_sized,
     *serving.RULES,
-    *extents.RULES,
     *bindings.RULES,
+    *extents.RULES,
     *state.RULES,
     *completion.RULES,
     *tuning.RULES,

@@ -182,7 +182,6 @@ def paged_histories_have_tables(contract: PreparedContract) -> None:
 
 
 RULES = (
-    page_is_sized,
     regions_have_planes,
     windows_match_kinds,
     compression_divides_pages,

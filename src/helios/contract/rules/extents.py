@@ -53,18 +53,6 @@ def packed_tokens_fit_rows(contract: PreparedContract) -> None:
             )
 
 
-def decode_packs_one_token_a_row(contract: PreparedContract) -> None:
-    """DECODE packs exactly one token for each row."""
-    for graph in contract.graphs_of(Operation.DECODE):
-        if graph.tokens != graph.rows:
-            raise refusal(
-                f"graphs.{graph.program}.packed_token_capacity",
-                f"DECODE of {graph.rows} rows packs as many tokens",
-                graph.tokens,
-                f"give {graph.rows}",
-            )
-
-
 def drafts_suit_widths(contract: PreparedContract) -> None:
     """SPECULATIVE wider than one draws proposals, within the manifest's room; others draw none."""
     for graph in contract.graphs:
@@ -150,7 +138,6 @@ RULES = (
     rows_fit_slots,
     widths_suit_operations,
     packed_tokens_fit_rows,
-    decode_packs_one_token_a_row,
     drafts_suit_widths,
     confidence_is_of_drafts,
     device_allocation_has_confidence,

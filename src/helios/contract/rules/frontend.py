@@ -99,7 +99,7 @@ def tool_syntax_is_complete(contract: PreparedContract) -> None:
         raise refusal(
             "frontend.tool_syntax",
             f"does not suit {parser.name}",
-            syntax,
+            syntax or "unset",
             "describe it exactly where a parser is selected",
         )
     if syntax is None:
@@ -169,7 +169,7 @@ def reasoning_has_an_envelope(contract: PreparedContract) -> None:
     assistant = contract.frontend.assistant
     if contract.frontend.reasoning_parser is not ReasoningParser.NONE and assistant is None:
         raise refusal(
-            "frontend.assistant", "reasoning needs the assistant envelope", None, "describe it"
+            "frontend.assistant", "reasoning needs the assistant envelope", "unset", "describe it"
         )
     if assistant is None:
         return

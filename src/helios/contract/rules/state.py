@@ -183,7 +183,7 @@ def pending_token_has_an_owner(contract: PreparedContract) -> None:
             raise refusal(
                 f"graphs.{graph.program}.pending_token",
                 f"{graph.operation.name} consumes one",
-                None,
+                "unset",
                 "name a state view or a value binding",
             )
 
@@ -222,7 +222,7 @@ def pending_view_is_written(contract: PreparedContract) -> None:
             raise refusal(
                 f"graphs.{graph.program}.state.{view.name}",
                 f"{graph.operation.name} leaves a pending token and does not write it",
-                _access(graph, view).name,
+                _access(graph, view).name or "NONE",
                 "declare the write access",
             )
 
