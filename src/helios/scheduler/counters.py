@@ -17,6 +17,7 @@ class Counters:
     failed: int = 0
     finished: Counter[FinishReason] = field(default_factory=Counter)
     steps: Counter[Operation] = field(default_factory=Counter)
+    overlapped_steps: int = 0  # submitted while another was in flight
     failed_steps: int = 0
     rejected_records: int = 0
     prompt_tokens: int = 0

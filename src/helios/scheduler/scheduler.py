@@ -53,7 +53,7 @@ class Scheduler:
         self.counters = Counters()
         self.fault: str | None = None
         self._frames = within("frames", policy.frames, geometry.frames)
-        self._slots = within("max_active", policy.max_active, geometry.slots)
+        self.slots = within("max_active", policy.max_active, geometry.slots)
         programs = Programs(geometry.variants)
         self._residency = Residency(
             geometry,
@@ -65,7 +65,7 @@ class Scheduler:
         self._planner = Planner(programs, self._roster, self._residency, geometry, policy)
         self._seating = Seating(
             geometry,
-            self._slots,
+            self.slots,
             programs,
             self._residency,
             self._roster,
@@ -213,7 +213,7 @@ class Scheduler:
         return [
             *residency_problems(self._residency, seated),
             *row_problems(self._residency, rows, seated),
-            *slot_problems(self._slots, self._seating.free_slots(), seated),
+            *slot_problems(self.slots, self._seating.free_slots(), seated),
         ]
 
     # ---- inside ------------------------------------------------------------------------------
@@ -245,6 +245,7 @@ class Scheduler:
         )
         submission = Submission(self._sequence, frame, variant.operation, variant.program, lanes)
         self._sequence += 1
+        self.counters.overlapped_steps += bool(self._flights)
         self._flights.append(_Flight(submission, plan))
         self._planner.committed(plan)
         self.counters.steps[variant.operation] += 1
