@@ -64,6 +64,16 @@ def _fraction(amount: float, text: str) -> float:
     return amount
 
 
+def size_text(nbytes: int) -> str:
+    """A size in words: 1.50 GiB."""
+    amount, unit = float(nbytes), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if abs(amount) < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{nbytes} bytes" if unit == "bytes" else f"{amount:.2f} {unit}"
+
+
 def budget(memory: int | float | None, available: int | None = None) -> Budget:
     """The budget for a request: bytes as they are, a fraction of what is available."""
     if isinstance(memory, int):

@@ -15,8 +15,9 @@ from helios.compile.memory import MemoryModel
 from helios.compile.options import CompileOptions
 from helios.compile.plan import Limits, Plan
 from helios.compile.readback import Written, require_equal
+from helios.compile.report import MemoryReport
 from helios.contract.prepared import PreparedContract
-from helios.errors import ForeignPlanError
+from helios.errors import FitError, ForeignPlanError, StalePlanError
 from helios.program.ir import Program
 
 
@@ -121,6 +122,7 @@ class CompiledModel:
         self._contract = contract
         self._compilation = compilation
         self._plan = plan_at(compilation, limits)
+        self._memory_report: MemoryReport | None = None
 
     def __reduce__(self) -> NoReturn:
         raise ForeignPlanError(
@@ -146,6 +148,38 @@ class CompiledModel:
     def memory(self) -> MemoryModel:
         """The memory of the model at any limits."""
         return self._compilation.memory
+
+    @property
+    def memory_report(self) -> MemoryReport | None:
+        """How the limits were chosen, if they were chosen for a budget."""
+        return self._memory_report
+
+    def attach(self, report: MemoryReport) -> None:
+        """Attach a report. Raises `StalePlanError` unless it is true of this very plan."""
+        limits = self._plan.limits
+        prefill = Workload.prefill(limits.context, limits.batch_tokens)
+        decode = Workload.decode(limits.context, limits.sequences)
+        for name, told, true in (
+            ("selected", report.selected, limits),
+            ("total", report.total_nbytes, self._plan.total_nbytes),
+            ("prefill peak", report.prefill_peak_nbytes, self.peak_nbytes(prefill)),
+            ("decode peak", report.decode_peak_nbytes, self.peak_nbytes(decode)),
+        ):
+            if told != true:
+                raise StalePlanError(
+                    f"the memory report differs from the retained plan, which has {true}",
+                    field=f"report.{name}",
+                    value=told,
+                    remedy="fit the model to its budget again",
+                )
+        if self._plan.total_nbytes > report.budget_nbytes:
+            raise FitError(
+                "the retained plan exceeds its budget",
+                field="report.budget",
+                value=report.budget_nbytes,
+                remedy=f"it needs {self._plan.total_nbytes} bytes",
+            )
+        self._memory_report = report
 
     def require_composition(self, composition: RuntimeComposition) -> None:
         """Raise `ForeignPlanError` unless that composition made this plan."""

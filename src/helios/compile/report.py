@@ -1,14 +1,40 @@
 """What start-up did, phase by phase: kept when it succeeds and when it fails."""
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from helios.compile.plan import Plan
+from helios.compile.accuracy import TensorError
+from helios.compile.canonical import frozen, plain
+from helios.compile.plan import Limits, Plan
 from helios.errors import HeliosError
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReport:
+    """What was asked for, what was chosen, and the peaks of the two start-up workloads.
+
+    It is attached to a compiled model only if all of it is true of the retained plan.
+    """
+
+    budget_nbytes: int
+    budget_origin: str
+    explicit: Mapping[str, int] = field(hash=False)
+    selected: Limits
+    prefill_peak_nbytes: int
+    decode_peak_nbytes: int
+    total_nbytes: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "explicit", frozen(self.explicit))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return dict(plain(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +67,9 @@ class StartupReport:
     def __init__(self) -> None:
         self.phases: list[Phase] = []
         self.plan: Plan | None = None
-        self.budget_nbytes: int | None = None
+        self.memory: MemoryReport | None = None
         self.committed_nbytes: int | None = None
+        self.errors: Mapping[str, TensorError] = {}
         self.failure: Failure | None = None
 
     @contextmanager
@@ -63,44 +90,38 @@ class StartupReport:
         """Time of all phases together."""
         return sum(phase.seconds for phase in self.phases)
 
-    @property
-    def planned_nbytes(self) -> int | None:
-        """Bytes that the plan counted."""
-        return None if self.plan is None else self.plan.total_nbytes
+    def memory_dict(self) -> dict[str, int | None]:
+        """Planned, committed and measured bytes, apart; measured now."""
+        return {
+            "budget": None if self.memory is None else self.memory.budget_nbytes,
+            "planned": None if self.plan is None else self.plan.total_nbytes,
+            "committed": self.committed_nbytes,
+            "measured": resident_nbytes(),
+        }
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; memory is measured when this is called."""
+        """Plain data."""
         return {
             "phases": [{"name": p.name, "seconds": round(p.seconds, 6)} for p in self.phases],
-            "memory": {
-                "budget": self.budget_nbytes,
-                "planned": self.planned_nbytes,
-                "committed": self.committed_nbytes,
-                "measured": resident_nbytes(),
-            },
+            "memory": self.memory_dict(),
+            "fit": None if self.memory is None else self.memory.to_dict(),
             "plan": None if self.plan is None else summary(self.plan),
-            "failure": None if self.failure is None else _failure_dict(self.failure),
+            "approximations": plain(self.errors),
+            "failure": plain(self.failure),
         }
+
+    def write(self, path: Path) -> None:
+        """Write the report as JSON, whether start-up succeeded or not."""
+        path.write_text(json.dumps(self.to_dict(), indent=2) + "\n")
 
 
 def summary(plan: Plan) -> dict[str, Any]:
     """A plan in a few lines: identity, limits and the memory table."""
-    limits = plan.limits
     return {
         "id": plan.id,
-        "device": {
-            "kind": plan.device.kind,
-            "isa": plan.device.isa,
-            "numerics": plan.device.numerics,
-        },
-        "limits": {
-            "context": limits.context,
-            "sequences": limits.sequences,
-            "batch_tokens": limits.batch_tokens,
-            "pages": limits.pages,
-            "snapshots": limits.snapshots,
-        },
-        "sections": [{"name": s.name, "nbytes": s.nbytes} for s in plan.sections],
+        "device": plain(plan.device),
+        "limits": plain(plan.limits),
+        "sections": {section.name: section.nbytes for section in plan.sections if section.nbytes},
         "total": plan.total_nbytes,
     }
 
@@ -119,14 +140,3 @@ def _failure(phase: str, error: Exception) -> Failure:
         value = "" if error.value is None else str(error.value)
         return Failure(phase, type(error).__name__, error.message, error.field, value, error.remedy)
     return Failure(phase, type(error).__name__, str(error), "", "", "")
-
-
-def _failure_dict(failure: Failure) -> Mapping[str, str]:
-    return {
-        "phase": failure.phase,
-        "kind": failure.kind,
-        "message": failure.message,
-        "field": failure.field,
-        "value": failure.value,
-        "remedy": failure.remedy,
-    }

@@ -1,21 +1,23 @@
 """From a trusted core to a model that runs: compile, check that it fits, then allocate."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from helios.compile.budget import Budget, budget
+from helios.compile.budget import budget
 from helios.compile.composition import CompiledModel
+from helios.compile.fit import fit_model
 from helios.compile.options import CompileOptions
-from helios.compile.plan import Limits, Plan
+from helios.compile.plan import Plan
 from helios.compile.report import StartupReport
+from helios.compile.request import Request
 from helios.contract.prepare import prepare_contract
 from helios.contract.prepared import PreparedContract
-from helios.errors import FitError
 from helios.program.agreement import check_programs
 from helios.program.ir import Program
-from helios.runtime.device import DeviceRuntime, WeightSource
+from helios.runtime.device import DeviceRuntime, StepRunner, WeightSource
 from helios.runtime.model import Model
+from helios.runtime.release import ReleasingSource
 from helios.runtime.storage import Storage
 from helios.schema import contract_pb2, manifest_pb2
 
@@ -32,6 +34,10 @@ class LoadableCore(WeightSource, Protocol):
     @property
     def manifest(self) -> manifest_pb2.ExecutionManifest:
         """The signed execution manifest."""
+
+    @property
+    def copied_nbytes(self) -> int:
+        """Bytes of weights that are used from private memory instead of a mapped file."""
 
     def programs(self) -> Sequence[Program]:
         """All captured programs."""
@@ -52,15 +58,37 @@ class LoadOptions:
     snapshots: int | None = None
     compile: CompileOptions = field(default_factory=CompileOptions)
 
+    @property
+    def request(self) -> Request:
+        """The explicit limits."""
+        return Request(
+            context=self.context,
+            sequences=self.concurrency,
+            batch_tokens=self.batch_tokens,
+            pages=self.pages,
+            snapshots=self.snapshots,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model ready to run, the plan it runs by, and how it came about."""
+    """A model ready to run, what it was made from, and how it came about."""
 
     model: Model
-    contract: PreparedContract
-    plan: Plan
+    compiled: CompiledModel
+    runner: StepRunner
+    storage: Storage
     report: StartupReport
+
+    @property
+    def contract(self) -> PreparedContract:
+        """The validated contract."""
+        return self.compiled.contract
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that was loaded."""
+        return self.compiled.plan
 
 
 def load_model(
@@ -77,48 +105,38 @@ def load_model(
     """
     options = options or LoadOptions()
     report = report or StartupReport()
+    compiled = compile_core(core, runtime, options, report)
+    with report.phase("allocate"):
+        storage = Storage(compiled.plan)
+    with report.phase("weights"), ReleasingSource(core, compiled.plan) as weights:
+        runner = runtime.load(compiled, storage, weights, _for_phase(progress, "weights"))
+    report.errors = runner.errors
+    report.committed_nbytes = storage.allocated_nbytes + runner.allocated_nbytes
+    with report.phase("start"):
+        model = Model(compiled, storage, runner)
+    return LoadedModel(model, compiled, runner, storage, report)
+
+
+def compile_core(
+    core: LoadableCore, runtime: DeviceRuntime, options: LoadOptions, report: StartupReport
+) -> CompiledModel:
+    """The compiled model of a core within its memory budget; nothing is allocated."""
     with report.phase("contract"):
         contract = prepare_contract(core.contract, core.manifest)
         programs = tuple(core.programs())
-        check_programs(contract, {p.name: p for p in programs})
-    with report.phase("compile"):
-        allowed = budget(options.memory)
-        compiled = _compile(contract, programs, runtime, options)
-        report.plan, report.budget_nbytes = compiled.plan, allowed.nbytes
-        _require_fit(compiled.plan, allowed)
-    with report.phase("allocate"):
-        storage = Storage(compiled.plan)
-    with report.phase("weights"):
-        runner = runtime.load(compiled, storage, core, _for_phase(progress, "weights"))
-    with report.phase("start"):
-        model = Model(compiled, storage, runner)
-    return LoadedModel(model, contract, compiled.plan, report)
-
-
-def _compile(
-    contract: PreparedContract,
-    programs: tuple[Program, ...],
-    runtime: DeviceRuntime,
-    options: LoadOptions,
-) -> CompiledModel:
-    limits = Limits(
-        context=options.context or contract.context_tokens,
-        sequences=options.concurrency or contract.concurrency,
-        batch_tokens=options.batch_tokens or max(g.tokens for g in contract.graphs),
-        pages=options.pages or contract.prepared_pages,
-        snapshots=contract.prepared_snapshots if options.snapshots is None else options.snapshots,
-    )
-    return runtime.composition().compile(contract, programs, limits, options.compile)
-
-
-def _require_fit(plan: Plan, allowed: Budget) -> None:
-    if plan.total_nbytes > allowed.nbytes:
-        raise FitError(
-            f"the plan needs {plan.total_nbytes} bytes",
-            field="memory",
-            value=allowed.nbytes,
-            remedy="give more memory, or less context, concurrency or pages",
-        )
+        check_programs(contract, {program.name: program for program in programs})
+    with report.phase("plan"):
+        copied = replace(options.compile, copied=bool(core.copied_nbytes))
+        compiled = fit_model(
+            runtime.composition(),
+            contract,
+            programs,
+            options.request,
+            budget(options.memory),
+            copied,
+        ).compiled
+        report.plan, report.memory = compiled.plan, compiled.memory_report
+    return compiled
 
 
 def _for_phase(progress: Progress | None, phase: str) -> Callable[[int, int], None] | None:
