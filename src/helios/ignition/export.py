@@ -26,6 +26,7 @@ from helios.ignition.sources.source import License, Source
 from helios.ignition.text_assets import TextAssets, make_text_assets
 from helios.ignition.weights import RESOURCE as WEIGHTS_RESOURCE
 from helios.ignition.weights import WeightsLayout, lay_out
+from helios.program.agreement import check_programs
 from helios.program.wire import program_to_bytes
 from helios.schema import contract_pb2, core_pb2, manifest_pb2
 
@@ -79,7 +80,8 @@ def assemble(source: Source, options: PrepareOptions) -> Deployment:
         engine_version=helios.__version__,
     )
     manifest = execution_manifest(graphs, geometry, weights.descriptors())
-    prepare_contract(contract, manifest)
+    prepared = prepare_contract(contract, manifest)
+    check_programs(prepared, {graph.program.name: graph.program for graph in graphs})
     return Deployment(contract, manifest, graphs, weights, text, source.license, provenance)
 
 
