@@ -14,6 +14,7 @@ from helios.contract.reading import refusal, select
 from helios.contract.syntax import (
     AssistantEnvelope,
     Delimiters,
+    FrameSyntax,
     ImageSettings,
     ImageTokens,
     PrefixBoundaryRule,
@@ -81,6 +82,34 @@ def _tool_syntax(message: pb.FrontendContract) -> ToolSyntax | None:
         implicit_ends=tuple(syntax.implicit_ends),
         call_type=syntax.call_type,
         fence=_pair(syntax.fence),
+        tag_end=syntax.tag_end,
+        tokens=tuple(syntax.tokens),
+        trims_content=syntax.trims_content,
+        lead=syntax.lead,
+        bare_calls=syntax.bare_calls,
+        id_fields=tuple(syntax.id_fields),
+        name_prefix=syntax.name_prefix,
+        ordinal=syntax.ordinal,
+        id_length=syntax.id_length,
+        frame=_frame_syntax(syntax),
+    )
+
+
+def _frame_syntax(message: pb.ToolSyntax) -> FrameSyntax | None:
+    if not message.HasField("frame"):
+        return None
+    frame = message.frame
+    return FrameSyntax(
+        start=frame.start,
+        role=frame.role,
+        channel=frame.channel,
+        recipient=frame.recipient,
+        constrain=frame.constrain,
+        message=frame.message,
+        ends=tuple(frame.ends),
+        reasoning=tuple(frame.reasoning),
+        visible=tuple(frame.visible),
+        generic_tool=frame.generic_tool,
     )
 
 
@@ -89,7 +118,10 @@ def _reasoning_syntax(message: pb.FrontendContract) -> ReasoningSyntax | None:
         return None
     syntax = message.reasoning_syntax
     return ReasoningSyntax(
-        _pair(syntax.delimiters), syntax.wrapping_newlines, tuple(syntax.terminal_markers)
+        _pair(syntax.delimiters),
+        syntax.wrapping_newlines,
+        tuple(syntax.terminal_markers),
+        tuple(syntax.tokens),
     )
 
 

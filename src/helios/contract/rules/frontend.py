@@ -43,6 +43,7 @@ REQUIRED_SYNTAX: Mapping[ToolParser, tuple[str, ...]] = {
         "call.close",
         "key.open",
         "value.close",
+        "frame",
     ),
     ToolParser.JSON_MESSAGE: ("name_fields", "argument_fields"),
     ToolParser.PYTHONIC: (),
@@ -50,7 +51,7 @@ REQUIRED_SYNTAX: Mapping[ToolParser, tuple[str, ...]] = {
     ToolParser.NAMED_JSON: ("call.open", "name_end"),
     ToolParser.QUOTED_MAPPING: ("call.open", "call.close", "quote", "call_type"),
     ToolParser.INVOKE_TAGS: ("call.open", "call.close", "key.open", "value.close"),
-    ToolParser.HARMONY: (),
+    ToolParser.HARMONY: ("frame",),
 }
 """The parts of `ToolSyntax` without which a parser can't tell where things end."""
 
