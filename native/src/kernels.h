@@ -1,0 +1,98 @@
+// The kernels of one instruction set, as a table of functions.
+#pragma once
+
+#include "layout.h"
+#include "quant.h"
+
+namespace helios {
+
+enum class Gate : int { SILU = 0, GELU = 1, GELU_TANH = 2 };
+
+// One block of sixteen output rows.
+struct Block {
+  const uint8_t* base;
+  Layout layout;
+  int64_t columns;
+};
+
+// A tile of queries of one sequence against one key head: `count` query vectors (tokens times the
+// heads that share the key head), the positions they sit at, and where history begins.
+struct AttentionTask {
+  const float* const* queries;   // [count] pointers to [dim]
+  const int32_t* positions;      // [count]
+  int count;
+  int dim;
+  int64_t first;                 // history to read: positions first … last, whole spans of it
+  int64_t last;
+  int64_t window;                // 0: none
+  float scale;
+  float softcap;                 // 0: none
+  const int32_t* pages;          // the row of the page table
+  int64_t page_tokens;
+  int64_t page_stride;           // bytes from page to page
+  int64_t token_stride;          // bytes from token to token inside a page
+  const uint8_t* keys;           // at this key head
+  const uint8_t* values;
+  DType type;
+  float* maximum;                // [count]: running result, in and out
+  float* total;                  // [count]
+  float* output;                 // [count][padded dim]
+  float* scratch;                // attention_scratch(count, dim) floats
+};
+
+struct Kernels {
+  const char* name;
+  int lanes;
+
+  // Quantises one token's row (see quant.h) of `groups` groups, starting at group `first`.
+  void (*quantise)(const float* x, const Quant& quant, int64_t token, int64_t first,
+                   int64_t groups);
+  // out[(t - begin) * pitch][0 .. 16) = block . token t, for begin <= t < end; begin is a multiple
+  // of 16. A token's sums are taken in an order that only the layout fixes. Scratch: 16 * columns
+  // bytes.
+  void (*dot)(const Block& block, const Quant& quant, int64_t begin, int64_t end, float* out,
+              int64_t pitch, uint8_t* scratch);
+  // The same for float activations x[t * stride]; scratch: 64 * columns bytes.
+  void (*dot_float)(const Block& block, const float* x, int64_t stride, int64_t count, float* out,
+                    int64_t pitch, float* scratch);
+  // out[t * stride][0 .. lanes) = tile[t * pitch] + bias + residual[t * stride], where not null.
+  void (*store_block)(const float* tile, int64_t pitch, int64_t count, int lanes,
+                      const float* bias, const float* residual, float* out, int64_t stride);
+
+  void (*rms_norm)(const float* x, const float* weight, float epsilon, float* y, int64_t n);
+  void (*add)(const float* left, const float* right, float* y, int64_t n);
+  void (*scale)(const float* x, float factor, float* y, int64_t n);
+  void (*softcap)(const float* x, float cap, float* y, int64_t n);
+  void (*gate)(Gate function, const float* gate, const float* up, float* y, int64_t n);
+  // Rotates one head; table holds cosines then sines, `pairs` of each.
+  void (*rope)(const float* x, const float* table, int64_t pairs, bool interleaved, int64_t dim,
+               float* y);
+  void (*to_cache)(DType type, const float* x, void* out, int64_t n);
+  void (*from_cache)(DType type, const void* x, float* out, int64_t n);
+
+  // Folds whole spans of history into (maximum, total, output) of every query.
+  void (*attend)(const AttentionTask& task);
+  // Folds another partial result into the first, as `attend` does between spans.
+  void (*merge)(float* maximum, float* total, float* output, const float* other_maximum,
+                const float* other_total, const float* other_output, int64_t count, int64_t padded);
+  // y[dim] = output / (total + exp(sink - maximum)); no sink where it is null.
+  void (*normalise)(float maximum, float total, const float* output, const float* sink, float* y,
+                    int64_t dim);
+
+  int64_t (*argmax)(const float* x, int64_t n);  // the first of the largest
+  float (*largest)(const float* x, int64_t n);
+  // Sum of exp((x - shift) * factor); the terms go to `terms` if that is not null.
+  double (*sum_exp)(const float* x, float shift, float factor, float* terms, int64_t n);
+};
+
+// Positions of history are folded in spans of this length, aligned to multiples of it.
+inline constexpr int64_t kSpan = 256;
+inline constexpr int64_t kKeyBlock = 64;
+
+int64_t attention_scratch(int64_t count, int64_t dim);
+
+// The kernels named by HELIOS_ISA, or the best that this processor runs.
+const Kernels& best_kernels();
+const Kernels& kernels_named(const std::string& name);
+
+}  // namespace helios

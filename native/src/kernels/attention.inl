@@ -1,0 +1,200 @@
+// Attention over paged history.
+//
+// History is taken in blocks of 64 positions inside spans of 256, both aligned to absolute
+// positions. A query's result in a span is a running softmax (maximum, total, output) over the
+// span's blocks from the oldest; spans are merged from the oldest. So neither the tile of queries
+// nor the way spans are handed to threads changes a query's numbers.
+
+constexpr int64_t kPositions = helios::kKeyBlock;
+
+HK int64_t padded_dim(int64_t dim) { return (dim + 15) / 16 * 16; }
+
+constexpr float kNone = -__builtin_inff();
+
+HK const uint8_t* cached(const helios::AttentionTask& task, const uint8_t* plane,
+                         int64_t position) {
+  return plane + task.pages[position / task.page_tokens] * task.page_stride +
+         position % task.page_tokens * task.token_stride;
+}
+
+HK void load_cached(const helios::AttentionTask& task, const uint8_t* source, float* out) {
+  from_cache(task.type, source, out, task.dim);
+}
+
+// keys[dim][64]: positions in the lanes.
+HK void load_keys(const helios::AttentionTask& task, int64_t begin, int64_t count, float* rows,
+                  float* keys) {
+  const int64_t padded = padded_dim(task.dim);
+  for (int64_t p0 = 0; p0 < count; p0 += W) {
+    const int64_t here = count - p0 < W ? count - p0 : W;
+    for (int64_t i = 0; i < here; ++i)
+      load_cached(task, cached(task, task.keys, begin + p0 + i), rows + i * padded);
+    for (int64_t d = 0; d < padded; d += W) {
+      vf r[W];
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) r[i] = load(rows + i * padded + d);
+      transpose(r);
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) store(keys + (d + i) * kPositions + p0, r[i]);
+    }
+  }
+}
+
+HK void load_values(const helios::AttentionTask& task, int64_t begin, int64_t count,
+                    float* values) {
+  const int64_t padded = padded_dim(task.dim);
+  for (int64_t i = 0; i < count; ++i)
+    load_cached(task, cached(task, task.values, begin + i), values + i * padded);
+}
+
+// Positions of the block that the query at `position` sees: [low, high).
+HK void visible(const helios::AttentionTask& task, int64_t position, int64_t begin, int64_t count,
+                int64_t* low, int64_t* high) {
+  const int64_t oldest = task.window > 0 ? position - task.window + 1 : 0;
+  *low = oldest > begin ? oldest - begin : 0;
+  *high = position - begin + 1 < count ? position - begin + 1 : count;
+}
+
+// Scores of one query become weights; returns their sum. Unseen positions weigh nothing.
+HK float weigh(const helios::AttentionTask& task, float* scores, int64_t low, int64_t high,
+               float* running, float* correction) {
+  if (low > 0 || high < kPositions)
+    for (int64_t i = 0; i < kPositions; ++i)
+      if (i < low || i >= high) scores[i] = kNone;
+  if (task.softcap > 0.0f)
+    for (int64_t i = 0; i < kPositions; i += W) {
+      const vf s = load(scores + i);
+      const vf capped = mul(vtanh(div(s, set(task.softcap))), set(task.softcap));
+      store(scores + i, select(less(s, set(-3e38f)), s, capped));
+    }
+  vf top = load(scores);
+  for (int64_t i = W; i < kPositions; i += W) top = vmax(top, load(scores + i));
+  const float maximum = largest(top) > *running ? largest(top) : *running;
+  *correction = *running - maximum;
+  *running = maximum;
+  vf total = zero();
+  for (int64_t i = 0; i < kPositions; i += W) {
+    const vf e = vexp(sub(load(scores + i), set(maximum)));
+    store(scores + i, e);
+    total = add(total, e);
+  }
+  return sum(total);
+}
+
+HK void exp_all(float* x, int64_t n) {
+  for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    store_some(x + i, vexp(load_some(x + i, lanes)), lanes);
+  });
+}
+
+HK void rescale(float* row, float factor, int64_t n) {
+  for (int64_t i = 0; i < n; i += W) store(row + i, mul(load(row + i), set(factor)));
+}
+
+struct AttentionScratch {
+  float *queries, *scores, *keys, *values, *rows, *maximum, *total, *output, *correction;
+  AttentionScratch(float* base, int64_t count, int64_t padded) {
+    const auto take = [&](int64_t floats) {
+      float* here = base;
+      base += (floats + 15) / 16 * 16;
+      return here;
+    };
+    queries = take(count * padded);
+    scores = take(count * kPositions);
+    keys = take(padded * kPositions);
+    values = take(kPositions * padded);
+    rows = take(16 * padded);
+    maximum = take(count);
+    total = take(count);
+    output = take(count * padded);
+    correction = take(count);
+  }
+};
+
+void merge(float* maximum, float* total, float* output, const float* other_maximum,
+           const float* other_total, const float* other_output, int64_t count, int64_t padded) {
+  for (int64_t q = 0; q < count; ++q) {
+    if (other_maximum[q] == kNone) continue;
+    const float top = other_maximum[q] > maximum[q] ? other_maximum[q] : maximum[q];
+    alignas(64) float factors[W] = {};
+    factors[0] = maximum[q] - top;
+    factors[1] = other_maximum[q] - top;
+    store(factors, vexp(load(factors)));
+    maximum[q] = top;
+    total[q] = total[q] * factors[0] + other_total[q] * factors[1];
+    float* row = output + q * padded;
+    const float* other = other_output + q * padded;
+    for (int64_t i = 0; i < padded; i += W)
+      store(row + i, fma(load(other + i), set(factors[1]), mul(load(row + i), set(factors[0]))));
+  }
+}
+
+// One block of keys and values into the span's running softmax.
+HK void fold_block(const helios::AttentionTask& task, const AttentionScratch& s, int64_t begin,
+                   int64_t count) {
+  const int64_t padded = padded_dim(task.dim);
+  load_keys(task, begin, count, s.rows, s.keys);
+  product_rows<kFloatTile / 2, 2>(task.count, kPositions, task.dim, s.queries, padded, s.keys,
+                                  kPositions, s.scores, kPositions, false);
+  for (int64_t q = 0; q < task.count; ++q) {
+    int64_t low, high;
+    visible(task, task.positions[q], begin, count, &low, &high);
+    float* scores = s.scores + q * kPositions;
+    if (low >= high) {  // nothing to see: leave the query as it is
+      for (int64_t i = 0; i < kPositions; i += W) store(scores + i, zero());
+      s.correction[q] = 0.0f;
+      continue;
+    }
+    const float previous = s.total[q];
+    const float weight = weigh(task, scores, low, high, s.maximum + q, s.correction + q);
+    alignas(64) float factor[W] = {};
+    factor[0] = s.correction[q];
+    store(factor, vexp(load(factor)));
+    s.total[q] = previous * factor[0] + weight;
+    rescale(s.output + q * padded, factor[0], padded);
+  }
+  load_values(task, begin, count, s.values);
+  product_rows<kFloatTile, 16 / W < 2 ? 1 : 2>(task.count, padded, count, s.scores, kPositions,
+                                               s.values, padded, s.output, padded, true);
+}
+
+void attend(const helios::AttentionTask& task) {
+  const int64_t padded = padded_dim(task.dim);
+  const AttentionScratch s(task.scratch, task.count, padded);
+  for (int64_t q = 0; q < task.count; ++q) {
+    scale_row(task.queries[q], task.scale, s.queries + q * padded, task.dim);
+    for (int64_t i = task.dim; i < padded; ++i) s.queries[q * padded + i] = 0.0f;
+  }
+  const int64_t end = task.last + 1;
+  for (int64_t span = task.first / helios::kSpan * helios::kSpan; span < end;
+       span += helios::kSpan) {
+    for (int64_t q = 0; q < task.count; ++q) {
+      s.maximum[q] = kNone;
+      s.total[q] = 0.0f;
+    }
+    __builtin_memset(s.output, 0, static_cast<size_t>(task.count * padded) * 4);
+    for (int64_t b = span; b < span + helios::kSpan && b < end; b += kPositions) {
+      if (b + kPositions <= task.first) continue;
+      fold_block(task, s, b, end - b < kPositions ? end - b : kPositions);
+    }
+    merge(task.maximum, task.total, task.output, s.maximum, s.total, s.output, task.count, padded);
+  }
+}
+
+void normalise(float maximum, float total, const float* output, const float* sink, float* y,
+               int64_t dim) {
+  alignas(64) float factors[W] = {};
+  if (sink != nullptr) {
+    const float top = *sink > maximum ? *sink : maximum;
+    factors[0] = maximum - top;
+    factors[1] = *sink - top;
+    store(factors, vexp(load(factors)));
+    total = total * factors[0] + factors[1];
+  } else {
+    factors[0] = 1.0f;
+  }
+  const vf factor = set(total > 0.0f ? factors[0] / total : 0.0f);
+  for_vectors(dim, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    store_some(y + i, mul(load_some(output + i, lanes), factor), lanes);
+  });
+}

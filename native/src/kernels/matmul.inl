@@ -1,0 +1,391 @@
+// Matrix products: sixteen output rows (a block) by a few tokens.
+//
+// The sums of one (token, output row) are taken group by group in column order, exactly in
+// integers inside a group and by the same two fused multiply-adds between groups, in every
+// instantiation below. So a token's results don't depend on how many tokens share the call.
+//
+// Bounds. Without wide dot products, pairs are summed in 16 bits: a nibble times a byte is at most
+// 15 * 127 = 1,905, a pair 3,810, the eight pairs of a group 30,480 < 2^15. Bytes are split into
+// two nibbles there. In 32 bits, 32 * 255 * 127 < 2^21; both planes together 255 * 2^21 < 2^29.
+
+constexpr int V = helios::kBlockRows / W;
+
+enum class Source { NIBBLES, SMALL_BYTES, BYTES };  // SMALL_BYTES: unpacked nibbles
+
+template <Source S, int HALVES, bool MINIMUM, bool HALF_SCALES>
+struct Traits {
+  static constexpr Source source = S;
+  static constexpr int halves = HALVES;  // scales per group of 32
+  static constexpr bool minimum = MINIMUM;
+  static constexpr bool half_scales = HALF_SCALES;
+  static constexpr int data_bytes = S == Source::NIBBLES ? 256 : 512;
+  static constexpr bool split = S == Source::BYTES && !kWideBytes;
+  static constexpr int vectors = split ? 1 : V;  // taken at once
+};
+
+struct BlockView {
+  const uint8_t* data;
+  const uint8_t* scales;
+  const uint8_t* minimums;
+  int64_t groups;
+};
+
+template <bool HALF_SCALES>
+HK vf load_scale(const uint8_t* table, int64_t index) {
+  if constexpr (HALF_SCALES)
+    return load_f16(reinterpret_cast<const uint16_t*>(table) + index);
+  else
+    return load(reinterpret_cast<const float*>(table) + index);
+}
+
+// Bytes of step j of half h, for the rows of vector v.
+template <class T>
+HK bytes load_step(const uint8_t* data, int h, int j, int v) {
+  if constexpr (T::source == Source::NIBBLES) {
+    const bytes raw = load_bytes(data + j * 64 + v * 4 * W);
+    return h == 0 ? low_nibbles(raw) : high_nibbles(raw);
+  } else {
+    return load_bytes(data + (h * 4 + j) * 64 + v * 4 * W);
+  }
+}
+
+// Integer products of halves [H0, H1) of a group with plane `q` of RT tokens.
+template <int RT, class T, int H0, int H1>
+HK void group_products(const uint8_t* data, int v0, const int8_t* q, const int32_t* offset,
+                       vi (&dot)[RT][T::vectors]) {
+  constexpr int N = T::vectors;
+  if constexpr (T::split) {
+    sums low[RT], high[RT];
+#pragma GCC unroll 16
+    for (int t = 0; t < RT; ++t) low[t] = high[t] = no_sums();
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+#pragma GCC unroll 2
+      for (int h = H0; h < H1; ++h) {
+        const bytes w = load_step<T>(data, h, j, v0);
+        const bytes w0 = low_nibbles(w), w1 = high_nibbles(w);
+#pragma GCC unroll 16
+        for (int t = 0; t < RT; ++t) {
+          const bytes a = broadcast4(q + t * 32 + h * 16 + j * 4);
+          low[t] = accumulate(low[t], w0, a);
+          high[t] = accumulate(high[t], w1, a);
+        }
+      }
+    }
+#pragma GCC unroll 16
+    for (int t = 0; t < RT; ++t)
+      dot[t][0] = iadd(iadd(shift_left<4>(finish(high[t])), finish(low[t])), iset(offset[t]));
+  } else {
+    sums s[RT][N];
+#pragma GCC unroll 16
+    for (int t = 0; t < RT; ++t)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) s[t][v] = no_sums();
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+#pragma GCC unroll 2
+      for (int h = H0; h < H1; ++h) {
+        bytes w[N];
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) {
+          w[v] = load_step<T>(data, h, j, v0 + v);
+#ifdef HELIOS_SIGNED_BYTES
+          if constexpr (T::source == Source::BYTES) w[v] = centred(w[v]);
+#endif
+        }
+#pragma GCC unroll 16
+        for (int t = 0; t < RT; ++t) {
+          const bytes a = broadcast4(q + t * 32 + h * 16 + j * 4);
+#pragma GCC unroll 4
+          for (int v = 0; v < N; ++v) s[t][v] = accumulate(s[t][v], w[v], a);
+        }
+      }
+    }
+#pragma GCC unroll 16
+    for (int t = 0; t < RT; ++t)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) {
+        dot[t][v] = finish(s[t][v]);
+#ifndef HELIOS_SIGNED_BYTES
+        if constexpr (T::source == Source::BYTES) dot[t][v] = iadd(dot[t][v], iset(offset[t]));
+#endif
+      }
+  }
+}
+
+// Both planes of a group's half (or of the whole group, if its halves share a scale).
+template <int RT, class T, int P, int H0, int H1>
+HK void planes_products(const uint8_t* data, int v0, const uint8_t* record, int lane,
+                        vi (&dot)[RT][T::vectors]) {
+  const int32_t* offsets = reinterpret_cast<const int32_t*>(record + helios::kOffsetAt);
+  const int8_t* q = reinterpret_cast<const int8_t*>(record + helios::bytes_at(P)) + lane * 32;
+  constexpr int part = H1 - H0 == 2 ? 2 : H0;
+  group_products<RT, T, H0, H1>(data, v0, q, offsets + part * 16 + lane, dot);
+  if constexpr (P == 2) {
+    vi low[RT][T::vectors];
+    group_products<RT, T, H0, H1>(data, v0, q + 512, offsets + 48 + part * 16 + lane, low);
+#pragma GCC unroll 16
+    for (int t = 0; t < RT; ++t)
+#pragma GCC unroll 4
+      for (int v = 0; v < T::vectors; ++v)
+        dot[t][v] = iadd(isub(shift_left<8>(dot[t][v]), dot[t][v]), low[t][v]);
+  }
+}
+
+// out[t * pitch][16] for RT tokens that share a record, from its lane `lane` on.
+template <int RT, class T, int P>
+HK void tile(const BlockView& b, const uint8_t* records, int64_t record_bytes, int lane, float* out,
+             int64_t pitch) {
+  constexpr int N = T::vectors;
+  for (int v0 = 0; v0 < V; v0 += N) {
+    vf acc[RT][N];
+#pragma GCC unroll 16
+    for (int t = 0; t < RT; ++t)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) acc[t][v] = zero();
+    for (int64_t g = 0; g < b.groups; ++g) {
+      const uint8_t* record = records + g * record_bytes;
+      const uint8_t* data = b.data + g * T::data_bytes;
+      const float* scales = reinterpret_cast<const float*>(record) + lane;
+      const auto half = [&]<int H0, int H1>() __attribute__((always_inline)) {
+        vi dot[RT][N];
+        planes_products<RT, T, P, H0, H1>(data, v0, record, lane, dot);
+        constexpr int part = H1 - H0 == 2 ? 2 : H0;
+        const float* minimum_sums =
+            reinterpret_cast<const float*>(record + helios::kSumsAt) + part * 16 + lane;
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) {
+          const int64_t index = (g * T::halves + (T::halves == 2 ? H0 : 0)) * 16 + (v0 + v) * W;
+          const vf d = load_scale<T::half_scales>(b.scales, index);
+          [[maybe_unused]] vf m;
+          if constexpr (T::minimum) m = load_scale<T::half_scales>(b.minimums, index);
+#pragma GCC unroll 16
+          for (int t = 0; t < RT; ++t) {
+            acc[t][v] = fma(mul(to_float(dot[t][v]), d), set(scales[t]), acc[t][v]);
+            if constexpr (T::minimum) acc[t][v] = fma(m, set(minimum_sums[t]), acc[t][v]);
+          }
+        }
+      };
+      if constexpr (T::halves == 1) {
+        half.template operator()<0, 2>();
+      } else {
+        half.template operator()<0, 1>();
+        half.template operator()<1, 2>();
+      }
+    }
+#pragma GCC unroll 16
+    for (int t = 0; t < RT; ++t)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) store(out + t * pitch + (v0 + v) * W, acc[t][v]);
+  }
+}
+
+template <class T, int P, int RT>
+__attribute__((noinline)) void tile_of(const BlockView& b, const uint8_t* records,
+                                       int64_t record_bytes, int lane, float* out,
+                                       int64_t pitch) {
+  tile<RT, T, P>(b, records, record_bytes, lane, out, pitch);
+}
+
+using TileFunction = void (*)(const BlockView&, const uint8_t*, int64_t, int, float*, int64_t);
+
+template <class T, int P>
+HK TileFunction tile_for(int tokens) {
+  switch (tokens) {
+    case 1: return tile_of<T, P, 1>;
+    case 2: return tile_of<T, P, 2>;
+    case 3: return tile_of<T, P, 3>;
+    case 4: return tile_of<T, P, 4>;
+  }
+  if constexpr (kTokenTile > 4) {
+    switch (tokens) {
+      case 5: return tile_of<T, P, 5>;
+      case 6: return tile_of<T, P, 6>;
+      case 7: return tile_of<T, P, 7>;
+      case 8: return tile_of<T, P, 8>;
+    }
+  }
+  __builtin_unreachable();
+}
+
+template <class T, int P>
+HK void all_tiles(const BlockView& b, const helios::Quant& quant, int64_t begin, int64_t end,
+                  float* out, int64_t pitch) {
+  for (int64_t t = begin; t < end;) {
+    const int lane = static_cast<int>(t % helios::kQuantTile);
+    const int64_t left = end - t;
+    const int tokens = static_cast<int>(left < kTokenTile ? left : kTokenTile);
+    tile_for<T, P>(tokens)(b, quant.at(t, 0), quant.record(), lane, out + (t - begin) * pitch,
+                           pitch);
+    t += tokens;
+  }
+}
+
+template <class T>
+HK void all_planes(const BlockView& b, const helios::Quant& quant, int64_t begin, int64_t end,
+                   float* out, int64_t pitch) {
+  if (quant.planes == 1)
+    all_tiles<T, 1>(b, quant, begin, end, out, pitch);
+  else
+    all_tiles<T, 2>(b, quant, begin, end, out, pitch);
+}
+
+// Nibbles of a whole block as bytes, in the order of the W8 layouts.
+HK void unpack_nibbles(const uint8_t* data, int64_t groups, uint8_t* out) {
+  for (int64_t g = 0; g < groups; ++g, data += 256, out += 512)
+#pragma GCC unroll 16
+    for (int i = 0; i < 4 * V; ++i) {
+      const bytes raw = load_bytes(data + i * 4 * W);
+      store_bytes(out + i * 4 * W, low_nibbles(raw));
+      store_bytes(out + 256 + i * 4 * W, high_nibbles(raw));
+    }
+}
+
+// Nibbles are unpacked as they stream by for one tile of tokens, once to scratch for more.
+template <bool HALF_SCALES>
+HK void dot_nibbles(BlockView view, const helios::Quant& quant, int64_t begin, int64_t end,
+                    float* out, int64_t pitch, uint8_t* scratch) {
+  if (end - begin <= kTokenTile)
+    return all_planes<Traits<Source::NIBBLES, 1, true, HALF_SCALES>>(view, quant, begin, end, out, pitch);
+  unpack_nibbles(view.data, view.groups, scratch);
+  view.data = scratch;
+  all_planes<Traits<Source::SMALL_BYTES, 1, true, HALF_SCALES>>(view, quant, begin, end, out, pitch);
+}
+
+HK BlockView view_of(const helios::Block& block) {
+  const helios::LayoutSpec& spec = helios::layout_spec(block.layout);
+  const int64_t table =
+      block.columns / spec.group * helios::kBlockRows * (spec.half_scales ? 2 : 4);
+  return {block.base + helios::scale_bytes(spec, block.columns), block.base, block.base + table,
+          block.columns / helios::kGroup};
+}
+
+void dot(const helios::Block& block, const helios::Quant& quant, int64_t begin, int64_t end,
+         float* out, int64_t pitch, uint8_t* scratch) {
+  const BlockView view = view_of(block);
+  switch (block.layout) {
+    case helios::Layout::W4G32: return dot_nibbles<true>(view, quant, begin, end, out, pitch, scratch);
+    case helios::Layout::W4G32F: return dot_nibbles<false>(view, quant, begin, end, out, pitch, scratch);
+    case helios::Layout::W8G32:
+      return all_planes<Traits<Source::BYTES, 1, false, true>>(view, quant, begin, end, out, pitch);
+    case helios::Layout::W8G32M:
+      return all_planes<Traits<Source::BYTES, 1, true, false>>(view, quant, begin, end, out, pitch);
+    case helios::Layout::W8G16:
+      return all_planes<Traits<Source::BYTES, 2, false, false>>(view, quant, begin, end, out, pitch);
+    case helios::Layout::W8G16M:
+      return all_planes<Traits<Source::BYTES, 2, true, false>>(view, quant, begin, end, out, pitch);
+    default: return;
+  }
+}
+
+// ---- float activations ----------------------------------------------------------------------
+
+// c[r][0 .. N * W) (+)= a[r][0 .. depth) . b[0 .. depth)[0 .. N * W), in order of depth.
+template <int R, int N>
+HK void small_product(const float* a, int64_t a_stride, const float* b, int64_t b_stride,
+                      int64_t depth, float* c, int64_t c_stride, bool add_to) {
+  vf acc[R][N];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) acc[r][v] = add_to ? load(c + r * c_stride + v * W) : zero();
+  for (int64_t k = 0; k < depth; ++k) {
+    vf row[N];
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) row[v] = load(b + k * b_stride + v * W);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const vf x = set(a[r * a_stride + k]);
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) acc[r][v] = fma(x, row[v], acc[r][v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) store(c + r * c_stride + v * W, acc[r][v]);
+}
+
+// Rows in tiles of at most `TILE`, columns in steps of N vectors. Columns are a multiple of N * W.
+template <int TILE, int N>
+HK void product_rows(int64_t rows, int64_t columns, int64_t depth, const float* a,
+                     int64_t a_stride, const float* b, int64_t b_stride, float* c,
+                     int64_t c_stride, bool add_to) {
+  for (int64_t n = 0; n < columns; n += N * W) {
+    int64_t r = 0;
+    for (; r + TILE <= rows; r += TILE)
+      small_product<TILE, N>(a + r * a_stride, a_stride, b + n, b_stride, depth,
+                             c + r * c_stride + n, c_stride, add_to);
+    for (; r + 2 <= rows; r += 2)
+      small_product<2, N>(a + r * a_stride, a_stride, b + n, b_stride, depth,
+                          c + r * c_stride + n, c_stride, add_to);
+    for (; r < rows; ++r)
+      small_product<1, N>(a + r * a_stride, a_stride, b + n, b_stride, depth,
+                          c + r * c_stride + n, c_stride, add_to);
+  }
+}
+
+// A group's weights as floats: scale * q (+ minimum), [32][16].
+template <Source S, int HALVES, bool MINIMUM, bool HALF_SCALES>
+HK void floats_of(const BlockView& b, float* out) {
+  for (int64_t g = 0; g < b.groups; ++g)
+    for (int k = 0; k < 32; ++k) {
+      const int64_t index = (g * HALVES + (HALVES == 2 ? k / 16 : 0)) * 16;
+      alignas(64) uint8_t q[16];
+      for (int r = 0; r < 16; ++r) {
+        if constexpr (S == Source::NIBBLES) {
+          const uint8_t byte = b.data[g * 256 + k % 16 / 4 * 64 + r * 4 + k % 4];
+          q[r] = k < 16 ? byte & 15 : byte >> 4;
+        } else {
+          q[r] = b.data[g * 512 + k / 4 * 64 + r * 4 + k % 4];
+        }
+      }
+      for (int v = 0; v < V; ++v) {
+        vf w = load_u8(q + v * W);
+        if constexpr (S == Source::BYTES) w = sub(w, set(128.0f));
+        w = mul(w, load_scale<HALF_SCALES>(b.scales, index + v * W));
+        if constexpr (MINIMUM) w = add(w, load_scale<HALF_SCALES>(b.minimums, index + v * W));
+        store(out + (g * 32 + k) * 16 + v * W, w);
+      }
+    }
+}
+
+HK void halves_to_floats(const helios::Block& block, float* out) {
+  const uint16_t* half = reinterpret_cast<const uint16_t*>(block.base);
+  const int64_t n = block.columns * 16;
+  if (block.layout == helios::Layout::F16)
+    for (int64_t i = 0; i < n; i += W) store(out + i, load_f16(half + i));
+  else
+    for (int64_t i = 0; i < n; i += W) store(out + i, load_bf16(half + i));
+}
+
+void dot_float(const helios::Block& block, const float* x, int64_t stride, int64_t count,
+               float* out, int64_t pitch, float* scratch) {
+  const float* weights = scratch;
+  using helios::Layout;
+  switch (block.layout) {
+    case Layout::W4G32: floats_of<Source::NIBBLES, 1, true, true>(view_of(block), scratch); break;
+    case Layout::W4G32F: floats_of<Source::NIBBLES, 1, true, false>(view_of(block), scratch); break;
+    case Layout::W8G32: floats_of<Source::BYTES, 1, false, true>(view_of(block), scratch); break;
+    case Layout::W8G32M: floats_of<Source::BYTES, 1, true, false>(view_of(block), scratch); break;
+    case Layout::W8G16: floats_of<Source::BYTES, 2, false, false>(view_of(block), scratch); break;
+    case Layout::W8G16M: floats_of<Source::BYTES, 2, true, false>(view_of(block), scratch); break;
+    case Layout::F16:
+    case Layout::BF16: halves_to_floats(block, scratch); break;
+    default: weights = reinterpret_cast<const float*>(block.base);
+  }
+  product_rows<kFloatTile, V>(count, 16, block.columns, x, stride, weights, 16, out, pitch,
+                              false);
+}
+
+void store_block(const float* tile, int64_t pitch, int64_t count, int lanes, const float* bias,
+                 const float* residual, float* out, int64_t stride) {
+  for (int64_t t = 0; t < count; ++t)
+    for (int i = 0; i < lanes; i += W) {
+      const int n = lanes - i < W ? lanes - i : W;
+      vf y = load(tile + t * pitch + i);
+      if (bias != nullptr) y = add(y, load_some(bias + i, n));
+      if (residual != nullptr) y = add(load_some(residual + t * stride + i, n), y);
+      store_some(out + t * stride + i, y, n);
+    }
+}

@@ -1,0 +1,4 @@
+#include "kernels/simd_neon.h"
+
+#define HELIOS_KERNELS neon
+#include "kernels/body.inl"

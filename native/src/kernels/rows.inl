@@ -1,0 +1,175 @@
+// Kernels over one row: quantisation, norms, rotations, elementwise functions, conversions.
+
+HK vf group_largest(const float* x) {
+  vf top = vabs(load(x));
+  for (int i = W; i < 32; i += W) top = vmax(top, vabs(load(x + i)));
+  return top;
+}
+
+template <int P>
+HK void quantise_group(const float* x, uint8_t* record, int lane) {
+  constexpr float kLargest = P == 1 ? 127.0f : 32512.0f;  // 255 * 127 + 127
+  const float top = largest(group_largest(x));
+  // Below this the reciprocal would overflow; such a group is nothing beside any other.
+  const bool live = top > 1e-30f;
+  const float scale = live ? top / kLargest : 0.0f;
+  const vf inverse = set(live ? kLargest / top : 0.0f);
+  int8_t* q = reinterpret_cast<int8_t*>(record + helios::bytes_at(P)) + lane * 32;
+  float part[P][2];
+  for (int h = 0; h < 2; ++h) {
+    vf totals[P];
+    for (int p = 0; p < P; ++p) totals[p] = zero();
+    for (int i = h * 16; i < h * 16 + 16; i += W) {
+      vf value = nearest(mul(load(x + i), inverse));
+      value = vmin(vmax(value, set(-kLargest)), set(kLargest));
+      if constexpr (P == 1) {
+        store_s8(q + i, to_int(value));
+        totals[0] = add(totals[0], value);
+      } else {
+        const vf high = nearest(mul(value, set(1.0f / 255.0f)));
+        const vf low = sub(value, mul(high, set(255.0f)));
+        store_s8(q + i, to_int(high));
+        store_s8(q + 512 + i, to_int(low));
+        totals[0] = add(totals[0], high);
+        totals[1] = add(totals[1], low);
+      }
+    }
+    for (int p = 0; p < P; ++p) part[p][h] = sum(totals[p]);
+  }
+  float* scales = reinterpret_cast<float*>(record);
+  float* sums_table = reinterpret_cast<float*>(record + helios::kSumsAt) + lane;
+  int32_t* offsets = reinterpret_cast<int32_t*>(record + helios::kOffsetAt) + lane;
+  scales[lane] = scale;
+  float whole[2];
+  for (int h = 0; h < 2; ++h) {
+    whole[h] = P == 1 ? part[0][h] : 255.0f * part[0][h] + part[P - 1][h];
+    sums_table[h * 16] = scale * whole[h];
+  }
+  sums_table[32] = scale * (whole[0] + whole[1]);
+  for (int p = 0; p < P; ++p) {
+    for (int h = 0; h < 2; ++h)
+      offsets[p * 48 + h * 16] = -128 * static_cast<int32_t>(part[p][h]);
+    offsets[p * 48 + 32] = -128 * static_cast<int32_t>(part[p][0] + part[p][1]);
+  }
+}
+
+void quantise(const float* x, const helios::Quant& quant, int64_t token, int64_t first_group,
+              int64_t groups) {
+  const int lane = static_cast<int>(token % helios::kQuantTile);
+  for (int64_t g = 0; g < groups; ++g) {
+    uint8_t* record = quant.at(token, first_group + g);
+    if (quant.planes == 1)
+      quantise_group<1>(x + g * 32, record, lane);
+    else
+      quantise_group<2>(x + g * 32, record, lane);
+  }
+}
+
+void rms_norm(const float* x, const float* weight, float epsilon, float* y, int64_t n) {
+  vf squares = zero();
+  for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    const vf v = load_some(x + i, lanes);
+    squares = fma(v, v, squares);
+  });
+  const float mean = sum(squares) / static_cast<float>(n);
+  const vf inverse = set(1.0f / __builtin_sqrtf(mean + epsilon));
+  for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    const vf v = mul(load_some(x + i, lanes), inverse);
+    store_some(y + i, mul(v, load_some(weight + i, lanes)), lanes);
+  });
+}
+
+void add_rows(const float* left, const float* right, float* y, int64_t n) {
+  for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    store_some(y + i, add(load_some(left + i, lanes), load_some(right + i, lanes)), lanes);
+  });
+}
+
+void scale_row(const float* x, float factor, float* y, int64_t n) {
+  for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    store_some(y + i, mul(load_some(x + i, lanes), set(factor)), lanes);
+  });
+}
+
+void softcap_row(const float* x, float cap, float* y, int64_t n) {
+  for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    const vf v = vtanh(div(load_some(x + i, lanes), set(cap)));
+    store_some(y + i, mul(v, set(cap)), lanes);
+  });
+}
+
+template <class Function>
+HK void gate_row(Function function, const float* gate, const float* up, float* y, int64_t n) {
+  for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    const vf g = function(load_some(gate + i, lanes));
+    store_some(y + i, mul(g, load_some(up + i, lanes)), lanes);
+  });
+}
+
+void gate(helios::Gate function, const float* gate, const float* up, float* y, int64_t n) {
+  switch (function) {
+    case helios::Gate::SILU: return gate_row([](vf x) { return vsilu(x); }, gate, up, y, n);
+    case helios::Gate::GELU: return gate_row([](vf x) { return vgelu(x); }, gate, up, y, n);
+    case helios::Gate::GELU_TANH:
+      return gate_row([](vf x) { return vgelu_tanh(x); }, gate, up, y, n);
+  }
+}
+
+void rope(const float* x, const float* table, int64_t pairs, bool interleaved, int64_t dim,
+          float* y) {
+  const float* sines = table + pairs;
+  if (interleaved) {
+    for (int64_t f = 0; f < pairs; ++f) {
+      const float a = x[2 * f], b = x[2 * f + 1];
+      y[2 * f] = a * table[f] - b * sines[f];
+      y[2 * f + 1] = b * table[f] + a * sines[f];
+    }
+  } else {
+    for_vectors(pairs, [&](int64_t f, int lanes) __attribute__((always_inline)) {
+      const vf a = load_some(x + f, lanes), b = load_some(x + pairs + f, lanes);
+      const vf c = load_some(table + f, lanes), s = load_some(sines + f, lanes);
+      store_some(y + f, sub(mul(a, c), mul(b, s)), lanes);
+      store_some(y + pairs + f, add(mul(b, c), mul(a, s)), lanes);
+    });
+  }
+  if (x != y)
+    for (int64_t i = 2 * pairs; i < dim; ++i) y[i] = x[i];
+}
+
+// 16-bit tails go through a padded copy, so that they are converted by the same instructions.
+template <class Convert>
+HK void widen(const uint16_t* x, float* out, int64_t n, Convert convert) {
+  for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    if (lanes == W) return store(out + i, convert(x + i));
+    uint16_t padded[W] = {};
+    for (int j = 0; j < lanes; ++j) padded[j] = x[i + j];
+    store_n(out + i, convert(padded), lanes);
+  });
+}
+
+void from_cache(helios::DType type, const void* x, float* out, int64_t n) {
+  if (type == helios::DType::F16)
+    widen(static_cast<const uint16_t*>(x), out, n, [](const uint16_t* p) { return load_f16(p); });
+  else if (type == helios::DType::BF16)
+    widen(static_cast<const uint16_t*>(x), out, n, [](const uint16_t* p) { return load_bf16(p); });
+  else
+    __builtin_memcpy(out, x, static_cast<size_t>(n) * 4);
+}
+
+void to_cache(helios::DType type, const float* x, void* out, int64_t n) {
+  if (type == helios::DType::F32) {
+    __builtin_memcpy(out, x, static_cast<size_t>(n) * 4);
+    return;
+  }
+  uint16_t* half = static_cast<uint16_t*>(out);
+  if (type == helios::DType::BF16) {
+    for (int64_t i = 0; i < n; ++i) half[i] = helios::f32_to_bf16(x[i]);
+    return;
+  }
+  for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    if (lanes == W) return store_f16(half + i, load(x + i));
+    uint16_t padded[W];
+    store_f16(padded, load_n(x + i, lanes));
+    for (int j = 0; j < lanes; ++j) half[i + j] = padded[j];
+  });
+}

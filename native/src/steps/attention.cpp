@@ -1,0 +1,346 @@
+// Paged attention: tiles of neighbouring tokens of one row against one key head each.
+//
+// Where there are too few tiles to keep the threads busy (a few rows decoding over long histories),
+// the spans of a tile's history are chunks of their own, and whoever finishes the last span of a
+// tile folds them together in order. Either way the numbers are the same.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "steps/steps.h"
+
+namespace helios {
+namespace {
+
+constexpr int64_t kMostQueries = 48;
+constexpr int64_t kPartialBudget = 8 << 20;
+
+struct Tile {
+  int32_t token;     // first packed token
+  int32_t count;     // tokens
+  int64_t first;     // oldest position any of them sees
+  int64_t last;      // newest
+  int32_t slot;
+  int32_t span;      // first span, and how many: only where spans are chunks
+  int32_t spans;
+  int32_t chunk;     // number of its first chunk, over all heads
+};
+
+class PagedAttention final : public Step {
+ public:
+  explicit PagedAttention(const Params& p)
+      : count_(count_of(p)),
+        q_(p.pointer<const float>("q")),
+        rows_(p.pointer<const int32_t>("rows")),
+        positions_(p.pointer<const int32_t>("positions")),
+        slots_(p.pointer<const int32_t>("slots")),
+        table_(p.pointer<const int32_t>("page_table")),
+        keys_(p.pointer<const uint8_t>("keys")),
+        values_(p.pointer<const uint8_t>("values")),
+        sinks_(p.optional_pointer<const float>("sinks")),
+        out_(p.optional_pointer<float>("out")),
+        heads_(p.positive("heads")),
+        key_heads_(p.positive("key_heads")),
+        dim_(p.positive("dim")),
+        table_rows_(p.positive("table_rows")),
+        table_columns_(p.positive("table_columns")),
+        pages_(p.positive("pages")),
+        page_tokens_(p.positive("page_tokens")),
+        type_(dtype_of(p, "dtype")),
+        scale_(static_cast<float>(p.number("scale"))),
+        window_(p.integer("window")),
+        softcap_(static_cast<float>(p.number("softcap"))),
+        region_(p.integer("region", -1)) {
+    if (heads_ % key_heads_ != 0) throw Error("heads: must be a multiple of the key heads");
+    if (dim_ > 512) throw Error("dim: heads wider than 512 are not supported");
+    if (region_ >= 0 && dim_ % 32 != 0) throw Error("region: needs heads of a multiple of 32");
+    quant_.planes = static_cast<int>(p.integer("planes", 1));
+    quant_.groups = heads_ * dim_ / 32;
+    group_ = heads_ / key_heads_;
+    tile_tokens_ = std::max<int64_t>(1, kMostQueries / group_);
+    padded_ = align_up(dim_, 16);
+  }
+
+  void plan(Workspace& workspace, const Extents& capacity) override {
+    const int64_t tokens = count_.of(capacity);
+    tiles_.resize(static_cast<size_t>(tokens));
+    pending_ = std::make_unique<std::atomic<int32_t>[]>(static_cast<size_t>(tokens * key_heads_));
+    const int64_t queries = tile_tokens_ * group_;
+    workspace.need_thread_bytes(
+        4 * (2 * align_up(queries, 16) + queries * padded_ + attention_scratch(queries, dim_)) +
+        queries * 12 + dim_ * 4 + 256);
+    partial_bytes_ = std::min<int64_t>(
+        kPartialBudget,
+        tokens * heads_ * ceil_div(table_columns_ * page_tokens_, kSpan) * (padded_ + 2) * 4);
+    workspace.need_region(kPartialRegion, partial_bytes_);
+    if (region_ >= 0)
+      workspace.need_region(region_, Quant::bytes(tokens, heads_ * dim_, quant_.planes));
+  }
+
+  void attach(const Workspace& workspace) override {
+    workspace_ = &workspace;
+    partials_ = reinterpret_cast<float*>(workspace.region(kPartialRegion));
+    if (region_ >= 0) quant_.base = workspace.region(region_);
+  }
+
+  uint32_t begin(const Context& context) override {
+    const int64_t tokens = count_.of(context.extents);
+    tile_count_ = 0;
+    for (int64_t t = 0; t < tokens;) t = add_tile(context, t, tokens);
+    const int64_t units = static_cast<int64_t>(tile_count_) * key_heads_;
+    int64_t spans = 0, widest = 0;
+    for (size_t i = 0; i < tile_count_; ++i) {
+      spans += tiles_[i].spans;
+      widest = std::max<int64_t>(widest, tiles_[i].count);
+    }
+    partial_floats_ = state_floats(widest * group_);
+    split_ = context.threads > 1 && units < 4 * context.threads &&
+             spans > static_cast<int64_t>(tile_count_) &&
+             spans * key_heads_ * partial_floats_ * 4 <= partial_bytes_;
+    if (!split_) return static_cast<uint32_t>(units);
+    int32_t chunk = 0;
+    for (size_t i = 0; i < tile_count_; ++i) {
+      tiles_[i].chunk = chunk;
+      chunk += tiles_[i].spans * static_cast<int32_t>(key_heads_);
+      for (int64_t g = 0; g < key_heads_; ++g)
+        pending_[i * key_heads_ + g].store(tiles_[i].spans, std::memory_order_relaxed);
+    }
+    return static_cast<uint32_t>(chunk);
+  }
+
+  void chunk(const Context& context, uint32_t index, int thread) override {
+    if (!split_) {
+      const Tile& tile = tiles_[index / key_heads_];
+      const int64_t head = index % key_heads_;
+      float* state = of_thread(thread).state;
+      clear(state, queries(tile));
+      attend(context, tile, head, tile.first, tile.last, state, thread);
+      return finish(context, tile, head, state, thread);
+    }
+    size_t i = 0;
+    while (i + 1 < tile_count_ && static_cast<int32_t>(index) >= tiles_[i + 1].chunk) ++i;
+    const Tile& tile = tiles_[i];
+    const int64_t head = (index - tile.chunk) / tile.spans;
+    const int64_t span = (index - tile.chunk) % tile.spans;
+    const int64_t begin = (tile.span + span) * kSpan;
+    float* state = partial(tile, head, span);
+    clear(state, queries(tile));
+    attend(context, tile, head, std::max(tile.first, begin),
+           std::min(tile.last, begin + kSpan - 1), state, thread);
+    if (pending_[i * key_heads_ + head].fetch_sub(1, std::memory_order_acq_rel) == 1)
+      fold(context, tile, head, thread);
+  }
+
+ private:
+  static constexpr int64_t kPartialRegion = 1 << 20;
+
+  struct ThreadMemory {
+    float* state;
+    float* scratch;
+    const float** pointers;
+    int32_t* positions;
+    float* row;
+  };
+
+  int64_t queries(const Tile& tile) const { return tile.count * group_; }
+
+  // A state is maximum[n], total[n], output[n][padded].
+  int64_t state_floats(int64_t n) const { return n * (padded_ + 2); }
+
+  float* partial(const Tile& tile, int64_t head, int64_t span) const {
+    return partials_ + (tile.chunk + head * tile.spans + span) * partial_floats_;
+  }
+
+  void clear(float* state, int64_t n) const {
+    std::fill_n(state, n, -std::numeric_limits<float>::infinity());
+    std::fill_n(state + n, n * (padded_ + 1), 0.0f);
+  }
+
+  ThreadMemory of_thread(int thread) const {
+    const int64_t n = tile_tokens_ * group_;
+    float* base = reinterpret_cast<float*>(workspace_->of_thread(thread));
+    float* scratch = base + align_up(state_floats(n), 16);
+    float* after = scratch + attention_scratch(n, dim_);
+    const float** pointers = reinterpret_cast<const float**>(after);
+    int32_t* positions = reinterpret_cast<int32_t*>(pointers + n);
+    return {base, scratch, pointers, positions, reinterpret_cast<float*>(positions + n)};
+  }
+
+  // Groups token t with the tokens after it that continue its row; returns the token after them.
+  int64_t add_tile(const Context& context, int64_t t, int64_t tokens) {
+    const int64_t row = checked("rows", rows_[t], context.extents.rows);
+    const int64_t slot = checked("slots", slots_[row], table_rows_);
+    int64_t count = 1;
+    while (count < tile_tokens_ && t + count < tokens && rows_[t + count] == row &&
+           positions_[t + count] == positions_[t] + count)
+      ++count;
+    const int64_t position = positions_[t];
+    const int64_t last = checked("positions", position + count - 1, table_columns_ * page_tokens_);
+    checked("positions", position, last + 1);
+    const int64_t first = window_ > 0 ? std::max<int64_t>(0, position - window_ + 1) : 0;
+    for (int64_t page = first / page_tokens_; page <= last / page_tokens_; ++page)
+      checked("page_table", table_[slot * table_columns_ + page], pages_);
+    const int64_t span = first / kSpan;
+    tiles_[tile_count_++] = {static_cast<int32_t>(t), static_cast<int32_t>(count), first, last,
+                             static_cast<int32_t>(slot), static_cast<int32_t>(span),
+                             static_cast<int32_t>(last / kSpan - span + 1), 0};
+    return t + count;
+  }
+
+  void attend(const Context& context, const Tile& tile, int64_t head, int64_t first, int64_t last,
+              float* state, int thread) const {
+    const ThreadMemory memory = of_thread(thread);
+    const int64_t n = queries(tile);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t token = tile.token + i / group_;
+      memory.pointers[i] = q_ + (token * heads_ + head * group_ + i % group_) * dim_;
+      memory.positions[i] = positions_[token];
+    }
+    const int64_t head_bytes = dim_ * dtype_bytes(type_);
+    const int64_t token_stride = key_heads_ * head_bytes;
+    AttentionTask task;
+    task.queries = memory.pointers;
+    task.positions = memory.positions;
+    task.count = static_cast<int>(n);
+    task.dim = static_cast<int>(dim_);
+    task.first = first;
+    task.last = last;
+    task.window = window_;
+    task.scale = scale_;
+    task.softcap = softcap_;
+    task.pages = table_ + tile.slot * table_columns_;
+    task.page_tokens = page_tokens_;
+    task.page_stride = page_tokens_ * token_stride;
+    task.token_stride = token_stride;
+    task.keys = keys_ + head * head_bytes;
+    task.values = values_ + head * head_bytes;
+    task.type = type_;
+    task.maximum = state;
+    task.total = state + n;
+    task.output = state + 2 * n;
+    task.scratch = memory.scratch;
+    context.kernels->attend(task);
+  }
+
+  void fold(const Context& context, const Tile& tile, int64_t head, int thread) const {
+    const int64_t n = queries(tile);
+    float* state = of_thread(thread).state;
+    clear(state, n);
+    for (int64_t span = 0; span < tile.spans; ++span) {
+      const float* other = partial(tile, head, span);
+      context.kernels->merge(state, state + n, state + 2 * n, other, other + n, other + 2 * n, n,
+                             padded_);
+    }
+    finish(context, tile, head, state, thread);
+  }
+
+  void finish(const Context& context, const Tile& tile, int64_t head, const float* state,
+              int thread) const {
+    const int64_t n = queries(tile);
+    float* row = of_thread(thread).row;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t token = tile.token + i / group_;
+      const int64_t h = head * group_ + i % group_;
+      float* y = out_ != nullptr ? out_ + (token * heads_ + h) * dim_ : row;
+      context.kernels->normalise(state[i], state[n + i], state + 2 * n + i * padded_,
+                                 sinks_ == nullptr ? nullptr : sinks_ + h, y, dim_);
+      if (region_ >= 0)
+        context.kernels->quantise(y, quant_, token, h * dim_ / 32, dim_ / 32);
+    }
+  }
+
+  Count count_;
+  const float* q_;
+  const int32_t* rows_;
+  const int32_t* positions_;
+  const int32_t* slots_;
+  const int32_t* table_;
+  const uint8_t* keys_;
+  const uint8_t* values_;
+  const float* sinks_;
+  float* out_;
+  int64_t heads_, key_heads_, dim_, table_rows_, table_columns_, pages_, page_tokens_;
+  DType type_;
+  float scale_;
+  int64_t window_;
+  float softcap_;
+  int64_t region_;
+  Quant quant_;
+  int64_t group_ = 1;
+  int64_t tile_tokens_ = 1;
+  int64_t padded_ = 16;
+  int64_t partial_bytes_ = 0;
+  int64_t partial_floats_ = 0;
+  const Workspace* workspace_ = nullptr;
+  float* partials_ = nullptr;
+  std::vector<Tile> tiles_;
+  size_t tile_count_ = 0;
+  std::unique_ptr<std::atomic<int32_t>[]> pending_;
+  bool split_ = false;
+};
+
+// Stores keys or values of new tokens in their pages.
+class CacheWrite final : public RowStep {
+ public:
+  explicit CacheWrite(const Params& p)
+      : RowStep(count_of(p), p.positive("width")),
+        x_(p.pointer<const float>("x")),
+        rows_(p.pointer<const int32_t>("rows")),
+        positions_(p.pointer<const int32_t>("positions")),
+        slots_(p.pointer<const int32_t>("slots")),
+        table_(p.pointer<const int32_t>("page_table")),
+        plane_(p.pointer<uint8_t>("plane")),
+        width_(p.positive("width")),
+        table_rows_(p.positive("table_rows")),
+        table_columns_(p.positive("table_columns")),
+        pages_(p.positive("pages")),
+        page_tokens_(p.positive("page_tokens")),
+        type_(dtype_of(p, "dtype")) {}
+
+  uint32_t begin(const Context& context) override {
+    for (int64_t t = 0; t < count_.of(context.extents); ++t) {
+      const int64_t row = checked("rows", rows_[t], context.extents.rows);
+      const int64_t slot = checked("slots", slots_[row], table_rows_);
+      const int64_t page =
+          checked("positions", positions_[t], table_columns_ * page_tokens_) / page_tokens_;
+      checked("page_table", table_[slot * table_columns_ + page], pages_);
+    }
+    return RowStep::begin(context);
+  }
+
+ protected:
+  void rows(const Context& context, int64_t begin, int64_t end, int) override {
+    const int64_t token_bytes = width_ * dtype_bytes(type_);
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t position = positions_[t];
+      const int64_t page =
+          table_[slots_[rows_[t]] * table_columns_ + position / page_tokens_];
+      uint8_t* to = plane_ + (page * page_tokens_ + position % page_tokens_) * token_bytes;
+      context.kernels->to_cache(type_, x_ + t * width_, to, width_);
+    }
+  }
+
+ private:
+  const float* x_;
+  const int32_t* rows_;
+  const int32_t* positions_;
+  const int32_t* slots_;
+  const int32_t* table_;
+  uint8_t* plane_;
+  int64_t width_, table_rows_, table_columns_, pages_, page_tokens_;
+  DType type_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> attention_step(const std::string& kind, const Params& params) {
+  if (kind == "paged_attention") return std::make_unique<PagedAttention>(params);
+  if (kind == "cache_write") return std::make_unique<CacheWrite>(params);
+  return nullptr;
+}
+
+}  // namespace helios

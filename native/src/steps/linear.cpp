@@ -1,0 +1,217 @@
+// Matrix products: several weights that share their input, with what follows them.
+//
+// The work of a step is its output rows in units (one block of sixteen, or two where the result is
+// quantised by groups of 32) times its tokens in runs of at most 128. Each chunk is some units of
+// one run. How they are cut changes no number: see kernels/matmul.inl.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "steps/steps.h"
+
+namespace helios {
+namespace {
+
+constexpr int64_t kRun = 128;
+constexpr int64_t kTilePitch = 32;
+// Multiply-accumulates below which a chunk is not worth claiming.
+constexpr int64_t kLeastWork = 64 * 1024;
+
+struct Output {
+  Matrix weight;
+  const float* bias;
+  const float* residual;
+  float* out;
+};
+
+class Linear final : public Step {
+ public:
+  explicit Linear(const Params& p)
+      : count_(count_of(p)),
+        columns_(p.positive("columns")),
+        x_(p.optional_pointer<const float>("x")),
+        region_(p.integer("region", -1)),
+        gate_(p.integer("gate", -1)),
+        out_region_(p.integer("out_region", -1)) {
+    quant_.planes = target_.planes = static_cast<int>(p.integer("planes", 1));
+    read_outputs(p);
+    if (region_ < 0 && x_ == nullptr) throw Error("x: needs an address without a region");
+    if (gate_ >= 0 && outputs_.size() != 2) throw Error("gate: needs two outputs");
+    if (gate_ < 0 && out_region_ >= 0) throw Error("out_region: needs a gate");
+    quant_.groups = columns_ / 32;
+    target_.groups = outputs_[0].weight.rows / 32;
+    if (out_region_ >= 0 && outputs_[0].weight.rows % 32 != 0)
+      throw Error("out_region: quantised rows need a multiple of 32");
+    const size_t walked = gate_ >= 0 ? 1 : outputs_.size();
+    for (size_t i = 0; i < walked; ++i)
+      units_ += ceil_div(outputs_[i].weight.blocks(), unit_blocks());
+  }
+
+  void plan(Workspace& workspace, const Extents& capacity) override {
+    workspace.need_thread_bytes(tiles_bytes() + columns_ * (region_ >= 0 ? 16 : 64));
+    const int64_t tokens = count_.of(capacity);
+    if (region_ >= 0)
+      workspace.need_region(region_, Quant::bytes(tokens, columns_, quant_.planes));
+    if (out_region_ >= 0)
+      workspace.need_region(
+          out_region_, Quant::bytes(tokens, outputs_[0].weight.rows, target_.planes));
+  }
+
+  void attach(const Workspace& workspace) override {
+    workspace_ = &workspace;
+    if (region_ >= 0) quant_.base = workspace.region(region_);
+    if (out_region_ >= 0) target_.base = workspace.region(out_region_);
+  }
+
+  uint32_t begin(const Context& context) override {
+    tokens_ = count_.of(context.extents);
+    if (tokens_ <= 0) return 0;
+    runs_ = ceil_div(tokens_, kRun);
+    const int64_t pairs = gate_ >= 0 ? 2 : 1;
+    const int64_t work = unit_blocks() * pairs * kBlockRows * columns_ *
+                         std::clamp<int64_t>(tokens_, 4, kRun);
+    const int64_t fair = ceil_div(units_ * runs_, context.threads * 8);
+    const int64_t least = ceil_div(kLeastWork, work);
+    per_chunk_ = std::clamp(std::max(least, std::min<int64_t>(fair, 64)), int64_t{1}, units_);
+    chunks_per_run_ = ceil_div(units_, per_chunk_);
+    return static_cast<uint32_t>(runs_ * chunks_per_run_);
+  }
+
+  void chunk(const Context& context, uint32_t index, int thread) override {
+    const int64_t begin = index / chunks_per_run_ * kRun;
+    const int64_t end = std::min(tokens_, begin + kRun);
+    const int64_t first = index % chunks_per_run_ * per_chunk_;
+    const int64_t last = std::min(units_, first + per_chunk_);
+    for (int64_t unit = first; unit < last; ++unit) run_unit(context, unit, begin, end, thread);
+  }
+
+ private:
+  void read_outputs(const Params& p) {
+    const auto& weights = p.list("weights");
+    const auto& layouts = p.list("layouts");
+    const auto& rows = p.list("rows");
+    const auto& biases = p.list("biases");
+    const auto& residuals = p.list("residuals");
+    const auto& outs = p.list("outs");
+    const size_t n = weights.size();
+    if (n == 0 || layouts.size() != n || rows.size() != n || biases.size() != n ||
+        residuals.size() != n || outs.size() != n)
+      throw Error("weights: the lists of outputs differ in length");
+    for (size_t i = 0; i < n; ++i) {
+      const Layout layout = static_cast<Layout>(
+          checked("layouts", layouts[i], static_cast<int64_t>(Layout::FLAT)));
+      if (rows[i] < 1) throw Error("rows: must be positive");
+      if (weights[i] == 0) throw Error("weights: needs an address");
+      const bool integer = layout_spec(layout).group != 0;
+      if (integer && columns_ % 32 != 0) throw Error("columns: must be a multiple of 32");
+      if (region_ >= 0 && !integer) throw Error("layouts: a float layout takes float activations");
+      outputs_.push_back({{reinterpret_cast<const uint8_t*>(weights[i]), layout, rows[i], columns_},
+                          reinterpret_cast<const float*>(biases[i]),
+                          reinterpret_cast<const float*>(residuals[i]),
+                          reinterpret_cast<float*>(outs[i])});
+    }
+    if (gate_ >= 0 && n == 2 && rows[0] != rows[1]) throw Error("rows: gate and up differ");
+  }
+
+  int64_t unit_blocks() const { return out_region_ >= 0 ? 2 : 1; }
+  static constexpr int64_t tiles_bytes() { return 2 * kRun * kTilePitch * 4; }
+
+  void run_unit(const Context& context, int64_t unit, int64_t begin, int64_t end, int thread) {
+    float* tile = reinterpret_cast<float*>(workspace_->of_thread(thread));
+    if (gate_ >= 0) return run_gate(context, unit, begin, end, tile);
+    size_t i = 0;
+    while (unit >= outputs_[i].weight.blocks()) unit -= outputs_[i++].weight.blocks();
+    const Output& output = outputs_[i];
+    product(context, output, unit, begin, end, tile, tile);
+    store(context, output, unit, begin, end, tile, output.residual);
+  }
+
+  // function(gate) * up, for two blocks at once where the result is quantised.
+  void run_gate(const Context& context, int64_t unit, int64_t begin, int64_t end, float* tile) {
+    float* other = tile + kRun * kTilePitch;
+    const int64_t blocks = outputs_[0].weight.blocks();
+    const int64_t first = unit * unit_blocks();
+    const int64_t last = std::min(blocks, first + unit_blocks());
+    for (int64_t block = first; block < last; ++block) {
+      const int64_t at = (block - first) * kBlockRows;
+      for (int i = 0; i < 2; ++i) {
+        float* to = (i == 0 ? tile : other) + at;
+        product(context, outputs_[i], block, begin, end, to, tile);
+        if (outputs_[i].bias != nullptr) add_bias(context, outputs_[i], block, end - begin, to);
+      }
+    }
+    context.kernels->gate(static_cast<Gate>(gate_), tile, other, tile, (end - begin) * kTilePitch);
+    if (outputs_[0].out != nullptr)
+      for (int64_t block = first; block < last; ++block)
+        write(context, outputs_[0], block, begin, end, tile + (block - first) * kBlockRows, nullptr,
+              nullptr);
+    if (out_region_ >= 0)
+      for (int64_t t = begin; t < end; ++t)
+        context.kernels->quantise(tile + (t - begin) * kTilePitch, target_, t, unit, 1);
+  }
+
+  void product(const Context& context, const Output& output, int64_t block, int64_t begin,
+               int64_t end, float* to, float* tiles) const {
+    uint8_t* scratch = reinterpret_cast<uint8_t*>(tiles) + tiles_bytes();
+    const LayoutSpec& spec = layout_spec(output.weight.layout);
+    const Block view{output.weight.base + block * block_bytes(spec, columns_),
+                     output.weight.layout, columns_};
+    if (region_ >= 0)
+      context.kernels->dot(view, quant_, begin, end, to, kTilePitch, scratch);
+    else
+      context.kernels->dot_float(view, x_ + begin * columns_, columns_, end - begin, to,
+                                 kTilePitch, reinterpret_cast<float*>(scratch));
+  }
+
+  void store(const Context& context, const Output& output, int64_t block, int64_t begin,
+             int64_t end, const float* tile, const float* residual) const {
+    write(context, output, block, begin, end, tile, output.bias, residual);
+  }
+
+  static void write(const Context& context, const Output& output, int64_t block, int64_t begin,
+                    int64_t end, const float* tile, const float* bias, const float* residual) {
+    const int64_t n = block * kBlockRows;
+    const int64_t stride = output.weight.rows;
+    const int lanes = static_cast<int>(std::min<int64_t>(kBlockRows, stride - n));
+    const int64_t at = begin * stride + n;
+    context.kernels->store_block(tile, kTilePitch, end - begin, lanes,
+                                 bias == nullptr ? nullptr : bias + n,
+                                 residual == nullptr ? nullptr : residual + at, output.out + at,
+                                 stride);
+  }
+
+  static void add_bias(const Context& context, const Output& output, int64_t block, int64_t count,
+                       float* tile) {
+    const int64_t n = block * kBlockRows;
+    const int lanes = static_cast<int>(std::min<int64_t>(kBlockRows, output.weight.rows - n));
+    context.kernels->store_block(tile, kTilePitch, count, lanes, output.bias + n, nullptr, tile,
+                                 kTilePitch);
+  }
+
+  Count count_;
+  int64_t columns_;
+  const float* x_;
+  int64_t region_;
+  int64_t gate_;
+  int64_t out_region_;
+  Quant quant_;
+  Quant target_;
+  std::vector<Output> outputs_;
+  const Workspace* workspace_ = nullptr;
+  int64_t units_ = 0;
+
+  // Of the run in progress.
+  int64_t tokens_ = 0;
+  int64_t runs_ = 0;
+  int64_t per_chunk_ = 1;
+  int64_t chunks_per_run_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> linear_step(const std::string& kind, const Params& params) {
+  if (kind == "linear") return std::make_unique<Linear>(params);
+  return nullptr;
+}
+
+}  // namespace helios

@@ -1,0 +1,44 @@
+#include "steps/steps.h"
+
+namespace helios {
+
+std::unique_ptr<Step> make_step(const std::string& kind, const Params& params) {
+  for (const auto family : {integer_step, network_step, linear_step, attention_step, state_step,
+                            sampling_step})
+    if (std::unique_ptr<Step> step = family(kind, params)) return step;
+  throw Error("kind: unknown step '" + kind + "'");
+}
+
+Count count_of(const Params& params, const std::string& name) {
+  if (!params.is_text(name)) return {0, params.positive(name)};
+  const std::string& extent = params.text(name);
+  if (extent != "B" && extent != "T" && extent != "S")
+    throw Error(name + ": unknown extent '" + extent + "'; known are B, T and S");
+  return {extent[0], 0};
+}
+
+DType dtype_of(const Params& params, const std::string& name) {
+  const int64_t value = params.integer(name);
+  if (value < 1 || value > 8) throw Error(name + ": unknown element type " + std::to_string(value));
+  return static_cast<DType>(value);
+}
+
+int64_t dtype_bytes(DType dtype) {
+  switch (dtype) {
+    case DType::F16:
+    case DType::BF16: return 2;
+    case DType::U64:
+    case DType::I64: return 8;
+    case DType::U8: return 1;
+    default: return 4;
+  }
+}
+
+int64_t checked(const char* what, int64_t index, int64_t limit) {
+  if (index < 0 || index >= limit)
+    throw Error(std::string(what) + ": must lie between 0 and " + std::to_string(limit - 1) +
+                ", got " + std::to_string(index));
+  return index;
+}
+
+}  // namespace helios

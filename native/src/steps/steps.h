@@ -1,0 +1,25 @@
+// The families of steps: each builds the steps of its kinds, or returns null for another's.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "executor.h"
+
+namespace helios {
+
+std::unique_ptr<Step> integer_step(const std::string& kind, const Params& params);
+std::unique_ptr<Step> network_step(const std::string& kind, const Params& params);
+std::unique_ptr<Step> linear_step(const std::string& kind, const Params& params);
+std::unique_ptr<Step> attention_step(const std::string& kind, const Params& params);
+std::unique_ptr<Step> state_step(const std::string& kind, const Params& params);
+std::unique_ptr<Step> sampling_step(const std::string& kind, const Params& params);
+
+// `count` is one of "B", "T", "S", or an integer.
+Count count_of(const Params& params, const std::string& name = "count");
+DType dtype_of(const Params& params, const std::string& name);
+int64_t dtype_bytes(DType dtype);
+// Refuses an index that the host or an earlier step got wrong.
+int64_t checked(const char* what, int64_t index, int64_t limit);
+
+}  // namespace helios
