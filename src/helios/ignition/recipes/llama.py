@@ -14,6 +14,7 @@ from helios.ignition.recipes.blocks import (
     rms_norm,
 )
 from helios.ignition.recipes.llama_config import read_llama_config
+from helios.ignition.recipes.names import LAYER, TensorNames, projection_shapes
 from helios.ignition.recipes.recipe import Batch, LayerHistory, ModelFacts, Planes, TensorSet
 from helios.ignition.recipes.rope import rope_frequencies
 from helios.ignition.sources.source import Dialect, Source, SourceTensor, computed_tensor
@@ -21,27 +22,7 @@ from helios.program.builder import ProgramBuilder
 from helios.program.ir import Role, Value
 
 _ROPE = "rope.frequencies"
-
-# Weight name of the programs → tensor name of each dialect.
-_MODEL_NAMES = {
-    "embedding": {"gguf": "token_embd", "huggingface": "model.embed_tokens"},
-    "norm": {"gguf": "output_norm", "huggingface": "model.norm"},
-    "output": {"gguf": "output", "huggingface": "lm_head"},
-}
-_LAYER_NAMES = {
-    "attention.norm": {"gguf": "attn_norm", "huggingface": "input_layernorm"},
-    "attention.query": {"gguf": "attn_q", "huggingface": "self_attn.q_proj"},
-    "attention.key": {"gguf": "attn_k", "huggingface": "self_attn.k_proj"},
-    "attention.value": {"gguf": "attn_v", "huggingface": "self_attn.v_proj"},
-    "attention.query_norm": {"gguf": "attn_q_norm", "huggingface": "self_attn.q_norm"},
-    "attention.key_norm": {"gguf": "attn_k_norm", "huggingface": "self_attn.k_norm"},
-    "attention.output": {"gguf": "attn_output", "huggingface": "self_attn.o_proj"},
-    "feed_forward.norm": {"gguf": "ffn_norm", "huggingface": "post_attention_layernorm"},
-    "feed_forward.gate": {"gguf": "ffn_gate", "huggingface": "mlp.gate_proj"},
-    "feed_forward.up": {"gguf": "ffn_up", "huggingface": "mlp.up_proj"},
-    "feed_forward.down": {"gguf": "ffn_down", "huggingface": "mlp.down_proj"},
-}
-_LAYER_PREFIX = {"gguf": "blk.{}.", "huggingface": "model.layers.{}."}
+_ROPE_FACTORS = "rope_freqs.weight"  # GGUF's per-pair divisors state Llama 3's scaling
 
 
 class LlamaRecipe:
@@ -51,7 +32,7 @@ class LlamaRecipe:
         config = read_llama_config(source)
         self._config = config
         self._tensors = TensorSet(source.tensors)
-        self._dialect = source.dialect
+        self._names = TensorNames(source.dialect, LAYER)
         self._tied = self._is_tied(source)
         self._projection_bias = self._has_bias("attention.query", config.variation.projection_bias)
         self._output_bias = self._has_bias("attention.output", None)
@@ -126,69 +107,55 @@ class LlamaRecipe:
     # ---- tensors ------------------------------------------------------------------------
 
     def _is_tied(self, source: Source) -> bool:
-        stored = f"{_MODEL_NAMES['output'][source.dialect]}.weight" in self._tensors
+        stored = self._names.model("output") in self._tensors
         if source.dialect is Dialect.GGUF:
             return not stored
         return source.config.flag("tie_word_embeddings", not stored)
 
     def _has_bias(self, name: str, required: bool | None) -> bool:
         """Whether projections of that name have a bias; layer 0 stands for all."""
-        return self._stored_name(0, name, "bias") in self._tensors if required is None else required
+        return self._names.layer(0, name, "bias") in self._tensors if required is None else required
 
     def _take_model(self) -> None:
-        config = self._config
-        names = {name: f"{by[self._dialect]}.weight" for name, by in _MODEL_NAMES.items()}
+        config, names = self._config, self._names
         table = (config.vocabulary, config.width)
-        self._tensors.take("embedding", names["embedding"], table)
-        self._tensors.take("norm", names["norm"], (config.width,))
+        self._tensors.take("embedding", names.model("embedding"), table)
+        self._tensors.take("norm", names.model("norm"), (config.width,))
         if not self._tied:
-            self._tensors.take("output", names["output"], table)
+            self._tensors.take("output", names.model("output"), table)
         frequencies, self._magnitude = rope_frequencies(
             config.rope_base, config.rope_dims, config.scaling
         )
-        if "rope_freqs.weight" in self._tensors:
+        if _ROPE_FACTORS in self._tensors:
+            factors = self._tensors.values(_ROPE_FACTORS, (config.rope_dims // 2,))
             with np.errstate(all="ignore"):  # export refuses what is not finite, by name
-                frequencies = frequencies / self._rope_factors(config.rope_dims // 2)
+                frequencies = frequencies / factors
         self._tensors.add(_ROPE, computed_tensor(_ROPE, frequencies.astype(np.float32)))
-
-    def _rope_factors(self, pairs: int) -> np.ndarray:
-        """GGUF's per-pair divisors, which state Llama 3's piecewise scaling."""
-        self._tensors.take("rope.factors", "rope_freqs.weight", (pairs,))
-        return np.frombuffer(self._tensors.taken.pop("rope.factors").data(), dtype="<f4")
 
     def _take_layer(self, layer: int) -> None:
         config = self._config
-        width, inner = config.width, config.inner
         queries, keys = config.heads * config.head_dim, config.key_heads * config.head_dim
-        norms = config.variation.head_norms
-        shapes: dict[str, tuple[tuple[int, ...], bool]] = {
-            "attention.norm": ((width,), False),
-            "attention.query": ((queries, width), self._projection_bias),
-            "attention.key": ((keys, width), self._projection_bias),
-            "attention.value": ((keys, width), self._projection_bias),
-            "attention.output": ((width, queries), self._output_bias),
-            "feed_forward.norm": ((width,), False),
-            "feed_forward.gate": ((inner, width), False),
-            "feed_forward.up": ((inner, width), False),
-            "feed_forward.down": ((width, inner), False),
-        }
-        if norms:
-            shapes["attention.query_norm"] = ((config.head_dim,), False)
-            shapes["attention.key_norm"] = ((config.head_dim,), False)
-        for name, (shape, bias) in shapes.items():
-            full = f"layers.{layer}.{name}"
-            self._tensors.take(full, self._stored_name(layer, name, "weight"), shape)
-            if bias:
-                self._tensors.take(
-                    f"{full}.bias", self._stored_name(layer, name, "bias"), shape[:1]
-                )
+        norms = {"attention.norm": config.width, "feed_forward.norm": config.width}
+        if config.variation.head_norms:
+            norms |= {f"attention.{h}_norm": config.head_dim for h in ("query", "key")}
+        for name, width in norms.items():
+            self._take(layer, name, "weight", (width,))
+        biased = dict.fromkeys(
+            ("attention.query", "attention.key", "attention.value"), self._projection_bias
+        )
+        biased["attention.output"] = self._output_bias
+        shapes = projection_shapes(config.width, queries, keys, config.inner)
+        for name, shape in shapes.items():
+            self._take(layer, name, "weight", shape)
+            if biased.get(name):
+                self._take(layer, name, "bias", shape[:1])
 
-    def _stored_name(self, layer: int, name: str, part: str) -> str:
-        prefix = _LAYER_PREFIX[self._dialect].format(layer)
-        return f"{prefix}{_LAYER_NAMES[name][self._dialect]}.{part}"
+    def _take(self, layer: int, name: str, part: str, shape: tuple[int, ...]) -> None:
+        full = f"layers.{layer}.{name}" + (".bias" if part == "bias" else "")
+        self._tensors.take(full, self._names.layer(layer, name, part), shape)
 
     def _close(self) -> Mapping[str, SourceTensor]:
         if self._tied:
-            self._tensors.ignore("lm_head.weight")
+            self._tensors.ignore(self._names.model("output"))
         self._tensors.ignore("rotary_emb.inv_freq")
         return self._tensors.close()

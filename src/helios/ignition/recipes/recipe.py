@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from helios.errors import SourceError
-from helios.ignition.sources.source import SamplingDefaults, SourceTensor
+from helios.ignition.sources.source import SamplingDefaults, SourceTensor, float_values
 from helios.program.builder import ProgramBuilder
 from helios.program.ir import Buffer, Ref, Value
 
@@ -92,26 +95,11 @@ class TensorSet:
 
     def take(self, name: str, stored_name: str, shape: tuple[int, ...]) -> None:
         """Use a stored tensor as weight `name`; it must have that logical shape."""
-        tensor = self.peek(stored_name)
-        if tensor.shape != shape:
-            raise SourceError(
-                f"wrong shape, the configuration asks for {list(shape)}",
-                field=stored_name,
-                value=list(tensor.shape),
-                remedy="use a checkpoint whose tensors match its configuration",
-            )
-        self.taken[name] = tensor
+        self.taken[name] = self._checked(stored_name, shape)
 
-    def peek(self, stored_name: str) -> SourceTensor:
-        """A stored tensor that the recipe reads itself."""
-        if stored_name not in self._stored:
-            raise SourceError(
-                "the checkpoint lacks this tensor",
-                field=stored_name,
-                remedy="use a complete checkpoint",
-            )
-        self._untaken.discard(stored_name)
-        return self._stored[stored_name]
+    def values(self, stored_name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+        """The numbers of a small stored tensor of floats, for a recipe to compute with."""
+        return float_values(self._checked(stored_name, shape))
 
     def add(self, name: str, tensor: SourceTensor) -> None:
         """Use a computed tensor as weight `name`."""
@@ -130,3 +118,21 @@ class TensorSet:
                 remedy="the checkpoint needs another recipe",
             )
         return self.taken
+
+    def _checked(self, stored_name: str, shape: tuple[int, ...]) -> SourceTensor:
+        if stored_name not in self._stored:
+            raise SourceError(
+                "the checkpoint lacks this tensor",
+                field=stored_name,
+                remedy="use a complete checkpoint",
+            )
+        self._untaken.discard(stored_name)
+        tensor = self._stored[stored_name]
+        if tensor.shape != shape:
+            raise SourceError(
+                f"wrong shape, the configuration asks for {list(shape)}",
+                field=stored_name,
+                value=list(tensor.shape),
+                remedy="use a checkpoint whose tensors match its configuration",
+            )
+        return tensor

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from helios.contract.kinds import WeightStorage
+from helios.errors import SourceError
 from helios.ignition.sources.facts import Facts
 
 
@@ -40,6 +41,26 @@ def computed_tensor(name: str, values: npt.NDArray[np.float32]) -> SourceTensor:
     stored = np.ascontiguousarray(values, dtype="<f4")
     data = memoryview(stored.tobytes())
     return SourceTensor(name, WeightStorage.F32, stored.shape, len(data), lambda: data)
+
+
+def float_values(tensor: SourceTensor) -> npt.NDArray[np.float32]:
+    """The numbers of a tensor stored as floats; raises `SourceError` for a quantised one."""
+    raw = np.frombuffer(tensor.data(), np.uint8)
+    match tensor.storage:
+        case WeightStorage.F32:
+            values = raw.view("<f4")
+        case WeightStorage.F16:
+            values = raw.view("<f2")
+        case WeightStorage.BF16:
+            values = (raw.view("<u2").astype("<u4") << 16).view("<f4")
+        case _:
+            raise SourceError(
+                "must be stored as floats",
+                field=tensor.name,
+                value=tensor.storage.name,
+                remedy="convert the checkpoint again",
+            )
+    return values.astype(np.float32).reshape(tensor.shape)
 
 
 @dataclass(frozen=True, slots=True)
