@@ -13,6 +13,8 @@ import torch
 from plain_host import Lane, PlainHost
 from tiny_checkpoints import VOCABULARY, save_checkpoint
 from transformers import (
+    Gemma2Config,
+    Gemma3TextConfig,
     LlamaConfig,
     MistralConfig,
     PretrainedConfig,
@@ -35,6 +37,8 @@ BASE: dict[str, object] = {
     "max_position_embeddings": 128,
     "tie_word_embeddings": False,
 }
+GEMMA = {**BASE, "num_hidden_layers": 7, "head_dim": 16, "query_pre_attn_scalar": 24}
+GEMMA["tie_word_embeddings"] = True
 
 
 def rope(kind: str, **settings: object) -> dict[str, object]:
@@ -79,6 +83,17 @@ CASES: dict[str, PretrainedConfig] = {
         **BASE, use_sliding_window=True, sliding_window=9, max_window_layers=1
     ),
     "qwen3": Qwen3Config(**BASE, head_dim=16),
+    "gemma2": Gemma2Config(**GEMMA, sliding_window=9),
+    "gemma3": Gemma3TextConfig(**GEMMA, sliding_window=9),
+    "gemma3-scaled": Gemma3TextConfig(
+        **GEMMA,
+        sliding_window=9,
+        final_logit_softcapping=20.0,
+        rope_parameters={
+            "full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 5e3},
+        },
+    ),
 }
 
 # Pages of two requests, in no order.

@@ -3,14 +3,16 @@
 from collections.abc import Callable
 
 from helios.errors import SourceError
+from helios.ignition.recipes import gemma_config, llama_config
+from helios.ignition.recipes.gemma import GemmaRecipe
 from helios.ignition.recipes.llama import LlamaRecipe
-from helios.ignition.recipes.llama_config import VARIATIONS
 from helios.ignition.recipes.recipe import Recipe
 from helios.ignition.sources.source import Dialect, Source
 
-RECIPES: dict[tuple[Dialect, str], Callable[[Source], Recipe]] = dict.fromkeys(
-    VARIATIONS, LlamaRecipe
-)
+RECIPES: dict[tuple[Dialect, str], Callable[[Source], Recipe]] = {
+    **dict.fromkeys(llama_config.VARIATIONS, LlamaRecipe),
+    **dict.fromkeys(gemma_config.VARIATIONS, GemmaRecipe),
+}
 
 
 def recipe_for(source: Source) -> Recipe:

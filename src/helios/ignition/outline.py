@@ -1,0 +1,56 @@
+"""What a source would be prepared into, without reading its weights: enough to plan for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from helios.contract.prepare import prepare_contract
+from helios.contract.prepared import PreparedContract
+from helios.ignition.export import served_name
+from helios.ignition.options import PrepareOptions, resolve_geometry
+from helios.ignition.preparation.contract import serving_contract
+from helios.ignition.preparation.frontend import frontend_contract
+from helios.ignition.preparation.manifest import execution_manifest
+from helios.ignition.preparation.programs import build_graphs
+from helios.ignition.recipes.registry import recipe_for
+from helios.ignition.sources.source import Source, SourceTensor
+from helios.ignition.weights import lay_out
+from helios.program.ir import Program
+from helios.schema.contract_pb2 import ServingContract
+from helios.schema.manifest_pb2 import ExecutionManifest
+
+_NO_DIGEST = bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A contract and its programs. Its cache identity and frontend mean nothing: it can be
+    planned for, and never served."""
+
+    contract: PreparedContract
+    programs: tuple[Program, ...]
+    messages: tuple[ServingContract, ExecutionManifest]
+    tensors: Mapping[str, SourceTensor]
+
+
+def outline(source: Source, options: PrepareOptions) -> Outline:
+    """Run the recipe over a source's description.
+
+    Raises what preparing it would raise, except for faults in weights and tokenizer, which are
+    not looked at.
+    """
+    recipe = recipe_for(source)
+    geometry = resolve_geometry(options, recipe.facts)
+    graphs = build_graphs(recipe, geometry)
+    contract = serving_contract(
+        recipe.facts,
+        geometry,
+        graphs,
+        frontend_contract((0,), {}, False, False, None),
+        served_id=options.served_id or served_name(source.path),
+        aliases=options.aliases,
+        source_sha256=_NO_DIGEST,
+    )
+    manifest = execution_manifest(graphs, geometry, lay_out(recipe.tensors).descriptors())
+    programs = tuple(graph.program for graph in graphs)
+    prepared = prepare_contract(contract, manifest)
+    return Outline(prepared, programs, (contract, manifest), recipe.tensors)
