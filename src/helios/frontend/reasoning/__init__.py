@@ -1,0 +1,1 @@
+"""Reasoning: where it starts, where it ends, and the answer around it."""

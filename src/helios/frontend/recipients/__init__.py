@@ -1,0 +1,1 @@
+"""Responses made of frames or elements that say for whom they are."""

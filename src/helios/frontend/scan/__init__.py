@@ -1,0 +1,1 @@
+"""The streaming scanner: text that arrives in pieces, read by grammars written as coroutines."""

@@ -1,0 +1,1 @@
+"""Tool calls: grammars for families of syntaxes, each described by data."""

@@ -1,0 +1,102 @@
+"""The values of tags: where they end and what they are."""
+
+import re
+
+from helios.contract.kinds import ValueTyping
+from helios.contract.syntax import ToolSyntax
+from helios.frontend.scan.shapes import (
+    Boundary,
+    Shape,
+    ahead,
+    boundary,
+    either,
+    literal,
+    maybe,
+    optional,
+    sequence,
+)
+from helios.frontend.scan.source import Cut, Sink, Steps
+from helios.frontend.tools.arguments import Arguments
+from helios.frontend.tools.grammar import Spelling
+from helios.frontend.tools.literals import whole
+from helios.frontend.tools.reply import Reply
+from helios.frontend.tools.schemas import STRING, encode
+
+
+class TagValues:
+    """Reads values and gives them their types."""
+
+    def __init__(self, syntax: ToolSyntax, spelling: Spelling) -> None:
+        self._attribute = (
+            re.compile(rf'{re.escape(syntax.string_attribute)}\s*=\s*"([^"]*)"')
+            if syntax.typing is ValueTyping.ATTRIBUTE
+            else None
+        )
+        self._open = maybe(spelling.spaced(syntax.value.open))
+        self._newline = maybe(literal("\n") if syntax.wrapping_newlines else None)
+        self._end = _compile_end(syntax, spelling)
+
+    def read(
+        self, reply: Reply, arguments: Arguments, types: frozenset[str], attributes: str
+    ) -> Steps[None]:
+        """Read a value whose key has been written. Strings are passed on as they come."""
+        if self._open:
+            yield from reply.source.accept(self._open)
+        if self._newline:
+            yield from reply.source.accept(self._newline)
+        declared = self._declared_string(attributes)
+        if declared or (declared is None and types == STRING):
+            arguments.quote()
+            yield from self._copy(reply, arguments.text)
+            arguments.quote()
+            return
+        parts: list[str] = []
+        yield from self._copy(reply, parts.append)
+        text = reply.lettering.spell("".join(parts))
+        value = whole(text) if declared is False else None
+        value = value or encode(text, types)
+        if value is None:
+            arguments.string(text)
+        else:
+            arguments.json(value)
+
+    def _declared_string(self, attributes: str) -> bool | None:
+        """Whether an attribute calls the value a string; None where nothing is said."""
+        found = self._attribute.search(attributes) if self._attribute else None
+        return found.group(1) == "true" if found else None
+
+    def _copy(self, reply: Reply, sink: Sink) -> Steps[None]:
+        if (yield from reply.source.copy(self._end, sink)) is None:
+            raise Cut
+
+
+def _compile_end(syntax: ToolSyntax, spelling: Spelling) -> Boundary:
+    """A value's closer, and the markers that end it where its closer is missing.
+
+    Tags escape nothing. A closer that holds a token can't be spelled in text, so it ends the
+    value; another one does so only where the syntax can go on behind it, else it is text. The
+    marker that stands for a missing closer must begin a line where newlines wrap values.
+    """
+    closer = spelling.marker(syntax.value.close)
+    if closer and not spelling.is_token(syntax.value.close):
+        follows = spelling.spaced(syntax.key.open, syntax.call.close, syntax.block.close)
+        closer = sequence(closer, ahead(follows, or_end=True)) if follows else closer
+    implied = [_implied_end(syntax, spelling, marker) for marker in syntax.implicit_ends]
+    if syntax.wrapping_newlines:
+        newline = literal("\n")
+        return boundary(
+            close=sequence(optional(newline), closer) if closer else None,
+            implied=sequence(newline, either(*implied)) if implied else None,
+        )
+    return boundary(close=closer, implied=either(*implied) if implied else None)
+
+
+def _implied_end(syntax: ToolSyntax, spelling: Spelling, marker: str) -> Shape:
+    shape = spelling.marker(marker)
+    if shape is None:
+        raise ValueError(marker)
+    if marker == syntax.key.open:
+        return ahead(shape)
+    outer = (syntax.block.close, syntax.block.open, syntax.call.open)
+    follows = spelling.spaced(*[text for text in outer if text != marker])
+    return ahead(sequence(shape, ahead(follows, or_end=True)) if follows else shape)
