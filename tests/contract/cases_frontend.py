@@ -1,6 +1,7 @@
 """Broken frontends."""
 
 from contract_cases import Case
+from contract_examples import framed_contract
 
 from helios.schema import contract_pb2 as pb
 from helios.schema import frontend_pb2 as front
@@ -30,7 +31,30 @@ def without(c: pb.ServingContract, path: str) -> None:
     message.ClearField(last)
 
 
+def framed(c: pb.ServingContract, cleared: str) -> None:
+    c.CopyFrom(framed_contract())
+    frontend(c).tool_syntax.frame.ClearField(cleared)
+
+
 CASES = [
+    *(
+        Case(
+            "frames_are_complete",
+            f"tool_syntax.frame.{name}",
+            lambda c, m, name=name: framed(c, name),
+        )
+        for name in ("start", "recipient", "message", "ends", "reasoning", "visible")
+    ),
+    Case(
+        "frames_are_complete",
+        "tool_syntax.frame",
+        lambda c, m: setattr(frontend(c).tool_syntax.frame, "start", "<|start|>"),
+    ),
+    Case(
+        "call_ids_are_short",
+        "id_length",
+        lambda c, m: setattr(frontend(c).tool_syntax, "id_length", 65),
+    ),
     Case(
         "frame_parsers_are_paired",
         "reasoning_parser",

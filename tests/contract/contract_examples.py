@@ -353,6 +353,38 @@ def full_contract() -> pb.ServingContract:
     )
 
 
+def framed_contract() -> pb.ServingContract:
+    """The alternatives that exclude parts of the other: frames, wire typing, a host-owned token."""
+    contract = full_contract()
+    frontend = contract.model.frontend
+    frontend.tool_parser = frontend_pb2.TOOL_PARSER_ATEM
+    frontend.reasoning_parser = frontend_pb2.REASONING_PARSER_RECIPIENT_HEADERS
+    frontend.tool_syntax.typing = frontend_pb2.VALUE_TYPING_WIRE
+    frontend.tool_syntax.type_attribute = "type"
+    frontend.tool_syntax.ClearField("string_attribute")
+    frontend.tool_syntax.frame.CopyFrom(_frame())
+    for graph in contract.model.graphs:
+        if graph.WhichOneof("pending_token"):
+            graph.pending_destination = "pending_token"
+            graph.bindings.append(_binding("PENDING_TOKEN"))
+    return contract
+
+
+def _frame() -> frontend_pb2.FrameSyntax:
+    return frontend_pb2.FrameSyntax(
+        start="<|start|>",
+        role="assistant",
+        channel="<|channel|>",
+        recipient=" to=",
+        constrain="<|constrain|>",
+        message="<|message|>",
+        ends=["<|eom|>"],
+        reasoning=["self"],
+        visible=["user", "commentary"],
+        generic_tool="tool",
+    )
+
+
 def full_manifest() -> manifest_pb2.ExecutionManifest:
     """The manifest that goes with it."""
     return manifest_pb2.ExecutionManifest(
@@ -541,12 +573,22 @@ def _frontend() -> frontend_pb2.FrontendContract:
             implicit_ends=["<end>"],
             call_type="call",
             fence=pair(open="```json", close="```"),
+            tag_end=">",
+            tokens=["<calls>"],
+            trims_content=True,
+            lead="\n\n",
+            bare_calls=True,
+            id_fields=["id"],
+            name_prefix="functions.",
+            ordinal=":",
+            id_length=9,
         ),
         reasoning_parser=frontend_pb2.REASONING_PARSER_THINK_TAGS,
         reasoning_syntax=frontend_pb2.ReasoningSyntax(
             delimiters=pair(open="<think>", close="</think>"),
             wrapping_newlines=True,
             terminal_markers=["<calls>"],
+            tokens=["<think>"],
         ),
         assistant=frontend_pb2.AssistantEnvelope(
             open="<|assistant|>",

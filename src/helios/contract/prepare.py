@@ -64,6 +64,8 @@ def contract_to_json(contract: ServingContract) -> str:
 def _from_json(text: str, kind: type[_M], field: str) -> _M:
     if len(text) > MAX_JSON:
         raise refusal(field, "is too large", len(text), f"at most {MAX_JSON} characters")
+    if not text.lstrip().startswith("{"):
+        raise refusal(field, "is not a JSON object", text[:32], "write one")
     message = kind()
     try:
         json_format.Parse(text, message)

@@ -62,6 +62,7 @@ PAIRED = (
 """Syntaxes whose one parser consumes whole frames, reasoning and tool calls alike."""
 
 MAX_EOS = 64
+MAX_CALL_ID = 64
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 
 
@@ -115,6 +116,32 @@ def _part(syntax: ToolSyntax, name: str) -> object:
     for step in name.split("."):
         value = getattr(value, step)
     return value
+
+
+def frames_are_complete(contract: PreparedContract) -> None:
+    """Parsers of whole frames, and no others, have the markers that delimit and route them."""
+    parser, syntax = contract.frontend.tool_parser, contract.frontend.tool_syntax
+    frame = syntax.frame if syntax else None
+    if frame is None:
+        return  # `tool_syntax_is_complete` requires one where it is needed
+    if all(parser is not tool for _, tool in PAIRED):
+        raise refusal(
+            "frontend.tool_syntax.frame", f"{parser.name} reads no frames", frame, "leave it out"
+        )
+    for name in ("start", "recipient", "message", "ends", "reasoning", "visible"):
+        if not getattr(frame, name):
+            raise refusal(
+                f"frontend.tool_syntax.frame.{name}", "frames need it", "", "give its text"
+            )
+
+
+def call_ids_are_short(contract: PreparedContract) -> None:
+    """Call ids that the server makes up have a moderate length."""
+    syntax = contract.frontend.tool_syntax
+    if syntax is not None and syntax.id_length > MAX_CALL_ID:
+        raise refusal(
+            "frontend.tool_syntax.id_length", "too long", syntax.id_length, f"at most {MAX_CALL_ID}"
+        )
 
 
 def typing_has_its_attribute(contract: PreparedContract) -> None:
@@ -249,6 +276,8 @@ RULES = (
     frame_parsers_are_paired,
     xtml_reasoning_has_xtml_tools,
     tool_syntax_is_complete,
+    frames_are_complete,
+    call_ids_are_short,
     typing_has_its_attribute,
     reasoning_syntax_is_complete,
     terminal_markers_open_tools,
