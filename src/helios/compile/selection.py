@@ -189,15 +189,25 @@ def _merge(group_of: dict[str, list[str]], left: str, right: str) -> None:
             group_of[member] = ours
 
 
-def _require_operation(op: Op, catalog: CapabilityCatalog) -> None:
+def _require_operation(op: Op, catalog: CapabilityCatalog, where: str = "") -> None:
+    """Raise `UnsupportedOperationError` where no provider runs it, whatever the layouts."""
     version = OPS[op.kind].version
     versions = {p.version for p in catalog.providers if p.operation == op.kind}
     if version not in versions:
         raise UnsupportedOperationError(
             "the device has no provider for this operation",
-            field=op.kind,
+            field=where or op.kind,
             value=f"version {version}, device has {sorted(versions) or 'none'}",
             remedy="use a device whose catalog lists it",
+        )
+    mine = [p for p in catalog.providers if p.operation == op.kind]
+    objections = {p.name: _objection(p, op, {}) for p in mine}
+    if all(objections.values()):
+        raise UnsupportedOperationError(
+            "every provider of this operation refuses it",
+            field=where or op.kind,
+            value="; ".join(f"{name}: {reason}" for name, reason in objections.items()),
+            remedy="use a device whose catalog accepts it",
         )
 
 
@@ -221,27 +231,18 @@ class _Decider:
         return self._known[key]
 
     def _decide(self, where: str, op: Op) -> OpPlan:
-        _require_operation(op, self._catalog)
+        _require_operation(op, self._catalog, where)
+        winner = ""
         rejected: list[Rejection] = []
-        winner: ProviderSpec | None = None
         for provider in self._catalog.providers:
             if provider.operation != op.kind:
                 continue
             objection = _objection(provider, op, self._layouts)
-            if winner is not None:
-                objection = objection or f"{winner.name} is preferred"
-            if objection:
-                rejected.append(Rejection(provider.name, objection))
+            if not objection and not winner:
+                winner = provider.name
             else:
-                winner = provider
-        if winner is None:
-            raise UnsupportedOperationError(
-                "every provider of this operation refuses it",
-                field=where,
-                value="; ".join(f"{r.provider}: {r.reason}" for r in rejected),
-                remedy="use a device whose catalog accepts it",
-            )
-        return OpPlan(op.kind, winner.name, self._reason(op, len(rejected)), tuple(rejected))
+                rejected.append(Rejection(provider.name, objection or f"{winner} is preferred"))
+        return OpPlan(op.kind, winner, self._reason(op, len(rejected)), tuple(rejected))
 
     def _reason(self, op: Op, others: int) -> str:
         layouts = [self._layouts[o.name] for o in op.operands if isinstance(o, Weight)]
