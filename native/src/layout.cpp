@@ -34,22 +34,20 @@ float scale_at(const LayoutSpec& spec, const uint8_t* table, int64_t index) {
 
 void unpack_integer_row(const LayoutSpec& spec, const uint8_t* block, int lane, int64_t columns,
                         float* out) {
-  const int64_t groups = columns / spec.group;
-  const uint8_t* minimums = block + groups * kBlockRows * (spec.half_scales ? 2 : 4);
-  const uint8_t* data = block + scale_bytes(spec, columns);
   for (int64_t k = 0; k < columns; ++k) {
-    const int64_t index = k / spec.group * kBlockRows + lane;
+    const uint8_t* record = block + k / kGroup * record_bytes(spec);
+    const uint8_t* data = record + header_bytes(spec);
     const int64_t in_group = k % kGroup;
+    const int64_t index = in_group / spec.group * kBlockRows + lane;
     int q;
     if (spec.bits == 4) {
-      const uint8_t byte =
-          data[k / kGroup * 256 + in_group % 16 / 4 * 64 + lane * 4 + in_group % 4];
+      const uint8_t byte = data[in_group % 16 / 4 * 64 + lane * 4 + in_group % 4];
       q = in_group < 16 ? byte & 15 : byte >> 4;
     } else {
-      q = data[k / kGroup * 512 + in_group / 4 * 64 + lane * 4 + in_group % 4] - 128;
+      q = data[in_group / 4 * 64 + lane * 4 + in_group % 4] - 128;
     }
-    const float product = scale_at(spec, block, index) * static_cast<float>(q);
-    out[k] = spec.minimum ? product + scale_at(spec, minimums, index) : product;
+    const float product = scale_at(spec, record, index) * static_cast<float>(q);
+    out[k] = spec.minimum ? product + scale_at(spec, record + scale_bytes(spec), index) : product;
   }
 }
 
@@ -63,14 +61,9 @@ const LayoutSpec& layout_named(std::string_view name) {
   throw Error("layout: unknown layout '" + std::string(name) + "'");
 }
 
-int64_t scale_bytes(const LayoutSpec& spec, int64_t columns) {
-  if (spec.group == 0) return 0;
-  const int64_t width = (spec.half_scales ? 2 : 4) * (spec.minimum ? 2 : 1);
-  return columns / spec.group * kBlockRows * width;
-}
-
 int64_t block_bytes(const LayoutSpec& spec, int64_t columns) {
-  return scale_bytes(spec, columns) + columns * kBlockRows * spec.bits / 8;
+  if (spec.group != 0) return columns / kGroup * record_bytes(spec);
+  return columns * kBlockRows * spec.bits / 8;
 }
 
 int64_t packed_bytes(const LayoutSpec& spec, int64_t rows, int64_t columns) {

@@ -1,11 +1,12 @@
 // How matrices lie in memory for the kernels.
 //
 // Every layout interleaves sixteen output rows into a block, so that one vector lane belongs to one
-// output row and no kernel ever sums across lanes. A block holds, for K columns:
-//   integer layouts  scales [K/G][16], minimums [K/G][16] if any, then data
-//   W4               per group of 32: [4][16][4] bytes; the low nibble of byte (j, r, i) is column
-//                    4j + i of the group, the high nibble column 16 + 4j + i
-//   W8               per group of 32: [8][16][4] bytes, column 4j + i, stored as value + 128
+// output row and no kernel ever sums across lanes. A block is one stream, read from end to end:
+//   integer layouts  a record per group of 32 columns: scales [32/G][16], minimums [32/G][16] if
+//                    any, then data
+//   W4 data          [4][16][4] bytes; the low nibble of byte (j, r, i) is column 4j + i of the
+//                    group, the high nibble column 16 + 4j + i
+//   W8 data          [8][16][4] bytes, column 4j + i, stored as value + 128
 //   float layouts    [K][16] elements
 // A weight is scale * q + minimum (W4, q in 0..15) or scale * q + minimum (W8, q in -128..127).
 #pragma once
@@ -43,7 +44,16 @@ struct Matrix {
   int64_t blocks() const { return ceil_div(rows, kBlockRows); }
 };
 
-int64_t scale_bytes(const LayoutSpec& spec, int64_t columns);  // scales and minimums of a block
+// Bytes of a record's scales, of its scales and minimums, and of the record.
+constexpr int64_t scale_bytes(const LayoutSpec& spec) {
+  return spec.group == 0 ? 0 : kGroup / spec.group * kBlockRows * (spec.half_scales ? 2 : 4);
+}
+constexpr int64_t header_bytes(const LayoutSpec& spec) {
+  return scale_bytes(spec) * (spec.minimum ? 2 : 1);
+}
+constexpr int64_t record_bytes(const LayoutSpec& spec) {
+  return header_bytes(spec) + kGroup * kBlockRows * spec.bits / 8;
+}
 int64_t block_bytes(const LayoutSpec& spec, int64_t columns);
 int64_t packed_bytes(const LayoutSpec& spec, int64_t rows, int64_t columns);
 

@@ -60,36 +60,37 @@ class Packer final : public Job {
     uint8_t* out = destination_ + block * block_bytes(to_, columns_);
     if (here < kBlockRows) std::memset(out, 0, static_cast<size_t>(block_bytes(to_, columns_)));
     if (to_.group == 0) return interleave(rows, here, out);
-    uint8_t* data = out + scale_bytes(to_, columns_);
-    if (from_.name == "Q4_1" || from_.name == "Q4_0") return move_nibbles(rows, here, out, data);
+    if (from_.name == "Q4_1" || from_.name == "Q4_0") return move_nibbles(rows, here, out);
     StoredGroup group;
-    for (int64_t r = 0; r < here; ++r)
-      for (int64_t g = 0; g < columns_ / kGroup; ++g) {
+    for (int64_t g = 0; g < columns_ / kGroup; ++g, out += record_bytes(to_))
+      for (int64_t r = 0; r < here; ++r) {
         from_.decode(rows + r * row_bytes_, g, group);
-        put_scales(out, g, r, group);
+        put_scales(out, r, group);
+        uint8_t* data = out + header_bytes(to_) + r * 4;
         if (to_.bits == 4)
-          put_nibbles(data + g * 256 + r * 4, group);
+          put_nibbles(data, group);
         else
-          put_bytes(data + g * 512 + r * 4, group);
+          put_bytes(data, group);
       }
   }
 
   // Q4_0 and Q4_1 pair the same columns in a byte as W4G32 does: whole words move.
-  void move_nibbles(const uint8_t* rows, int64_t here, uint8_t* out, uint8_t* data) {
+  void move_nibbles(const uint8_t* rows, int64_t here, uint8_t* out) {
     const bool stored_minimum = from_.name == "Q4_1";
-    for (int64_t g = 0; g < columns_ / kGroup; ++g)
+    for (int64_t g = 0; g < columns_ / kGroup; ++g, out += record_bytes(to_))
       for (int64_t r = 0; r < here; ++r) {
         const uint8_t* b = rows + r * row_bytes_ + g * from_.nbytes;
         const uint8_t* q = b + (stored_minimum ? 4 : 2);
-        for (int j = 0; j < 4; ++j) std::memcpy(data + g * 256 + j * 64 + r * 4, q + j * 4, 4);
+        uint8_t* data = out + header_bytes(to_) + r * 4;
+        for (int j = 0; j < 4; ++j) std::memcpy(data + j * 64, q + j * 4, 4);
         uint16_t scale, minimum;
         std::memcpy(&scale, b, 2);
         if (stored_minimum)
           std::memcpy(&minimum, b + 2, 2);
         else
           minimum = narrow(-8.0f * f16_to_f32(scale));
-        std::memcpy(out + (g * kBlockRows + r) * 2, &scale, 2);
-        std::memcpy(out + columns_ / kGroup * kBlockRows * 2 + (g * kBlockRows + r) * 2, &minimum, 2);
+        std::memcpy(out + r * 2, &scale, 2);
+        std::memcpy(out + scale_bytes(to_) + r * 2, &minimum, 2);
       }
   }
 
@@ -99,13 +100,10 @@ class Packer final : public Job {
     return half;
   }
 
-  void put_scales(uint8_t* table, int64_t g, int64_t r, const StoredGroup& group) {
-    const int64_t parts = kGroup / to_.group;
-    const int64_t all = columns_ / to_.group * kBlockRows;
-    for (int64_t h = 0; h < parts; ++h) {
-      const int64_t index = (g * parts + h) * kBlockRows + r;
-      put(table, index, group.scale[h]);
-      if (to_.minimum) put(table, all + index, group.minimum[h]);
+  void put_scales(uint8_t* record, int64_t r, const StoredGroup& group) {
+    for (int64_t h = 0; h < kGroup / to_.group; ++h) {
+      put(record, h * kBlockRows + r, group.scale[h]);
+      if (to_.minimum) put(record + scale_bytes(to_), h * kBlockRows + r, group.minimum[h]);
     }
   }
 

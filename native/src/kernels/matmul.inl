@@ -18,15 +18,18 @@ struct Traits {
   static constexpr int halves = HALVES;  // scales per group of 32
   static constexpr bool minimum = MINIMUM;
   static constexpr bool half_scales = HALF_SCALES;
-  static constexpr int data_bytes = S == Source::NIBBLES ? 256 : 512;
+  static constexpr int scales_bytes = HALVES * helios::kBlockRows * (HALF_SCALES ? 2 : 4);
+  static constexpr int header_bytes = scales_bytes * (MINIMUM ? 2 : 1);
+  static constexpr int record_bytes = header_bytes + (S == Source::BYTES ? 512 : 256);
+  static constexpr bool in_place = S != Source::SMALL_BYTES;
   static constexpr bool split = S == Source::BYTES && !kWideBytes;
   static constexpr int vectors = split ? 1 : V;  // taken at once
 };
 
+// Records of a block; the data lies in them, or unpacked in scratch.
 struct BlockView {
+  const uint8_t* records;
   const uint8_t* data;
-  const uint8_t* scales;
-  const uint8_t* minimums;
   int64_t groups;
 };
 
@@ -132,6 +135,15 @@ HK void planes_products(const uint8_t* data, int v0, const uint8_t* record, int 
   }
 }
 
+// Weights stream from memory: ask for those of a few groups hence. Past the end this does nothing.
+constexpr int64_t kAhead = 3072;
+
+template <int BYTES>
+HK void prefetch(const uint8_t* p) {
+#pragma GCC unroll 16
+  for (int i = 0; i < BYTES; i += 64) __builtin_prefetch(p + i);
+}
+
 // out[t * pitch][16] for RT tokens that share a record, from its lane `lane` on.
 template <int RT, class T, int P>
 HK void tile(const BlockView& b, const uint8_t* records, int64_t record_bytes, int lane, float* out,
@@ -145,8 +157,10 @@ HK void tile(const BlockView& b, const uint8_t* records, int64_t record_bytes, i
       for (int v = 0; v < N; ++v) acc[t][v] = zero();
     for (int64_t g = 0; g < b.groups; ++g) {
       const uint8_t* record = records + g * record_bytes;
-      const uint8_t* data = b.data + g * T::data_bytes;
+      const uint8_t* weights = b.records + g * T::record_bytes;
+      const uint8_t* data = T::in_place ? weights + T::header_bytes : b.data + g * 512;
       const float* scales = reinterpret_cast<const float*>(record) + lane;
+      if constexpr (T::in_place) prefetch<T::record_bytes>(weights + kAhead);
       const auto half = [&]<int H0, int H1>() __attribute__((always_inline)) {
         vi dot[RT][N];
         planes_products<RT, T, P, H0, H1>(data, v0, record, lane, dot);
@@ -155,10 +169,10 @@ HK void tile(const BlockView& b, const uint8_t* records, int64_t record_bytes, i
             reinterpret_cast<const float*>(record + helios::kSumsAt) + part * 16 + lane;
 #pragma GCC unroll 4
         for (int v = 0; v < N; ++v) {
-          const int64_t index = (g * T::halves + (T::halves == 2 ? H0 : 0)) * 16 + (v0 + v) * W;
-          const vf d = load_scale<T::half_scales>(b.scales, index);
+          const int64_t index = (T::halves == 2 ? H0 * 16 : 0) + (v0 + v) * W;
+          const vf d = load_scale<T::half_scales>(weights, index);
           [[maybe_unused]] vf m;
-          if constexpr (T::minimum) m = load_scale<T::half_scales>(b.minimums, index);
+          if constexpr (T::minimum) m = load_scale<T::half_scales>(weights + T::scales_bytes, index);
 #pragma GCC unroll 16
           for (int t = 0; t < RT; ++t) {
             acc[t][v] = fma(mul(to_float(dot[t][v]), d), set(scales[t]), acc[t][v]);
@@ -231,51 +245,53 @@ HK void all_planes(const BlockView& b, const helios::Quant& quant, int64_t begin
 }
 
 // Nibbles of a whole block as bytes, in the order of the W8 layouts.
-HK void unpack_nibbles(const uint8_t* data, int64_t groups, uint8_t* out) {
-  for (int64_t g = 0; g < groups; ++g, data += 256, out += 512)
+template <class T>
+HK void unpack_nibbles(const BlockView& b, uint8_t* out) {
+  for (int64_t g = 0; g < b.groups; ++g, out += 512) {
+    const uint8_t* record = b.records + g * T::record_bytes;
+    prefetch<T::record_bytes>(record + kAhead);
 #pragma GCC unroll 16
     for (int i = 0; i < 4 * V; ++i) {
-      const bytes raw = load_bytes(data + i * 4 * W);
+      const bytes raw = load_bytes(record + T::header_bytes + i * 4 * W);
       store_bytes(out + i * 4 * W, low_nibbles(raw));
       store_bytes(out + 256 + i * 4 * W, high_nibbles(raw));
     }
-}
-
-// Nibbles are unpacked as they stream by for one tile of tokens, once to scratch for more.
-template <bool HALF_SCALES>
-HK void dot_nibbles(BlockView view, const helios::Quant& quant, int64_t begin, int64_t end,
-                    float* out, int64_t pitch, uint8_t* scratch) {
-  if (end - begin <= kTokenTile)
-    return all_planes<Traits<Source::NIBBLES, 1, true, HALF_SCALES>>(view, quant, begin, end, out, pitch);
-  unpack_nibbles(view.data, view.groups, scratch);
-  view.data = scratch;
-  all_planes<Traits<Source::SMALL_BYTES, 1, true, HALF_SCALES>>(view, quant, begin, end, out, pitch);
+  }
 }
 
 HK BlockView view_of(const helios::Block& block) {
-  const helios::LayoutSpec& spec = helios::layout_spec(block.layout);
-  const int64_t table =
-      block.columns / spec.group * helios::kBlockRows * (spec.half_scales ? 2 : 4);
-  return {block.base + helios::scale_bytes(spec, block.columns), block.base, block.base + table,
-          block.columns / helios::kGroup};
+  return {block.base, nullptr, block.columns / helios::kGroup};
+}
+
+// Calls body with the traits of an integer layout.
+template <class Body>
+HK void with_traits(helios::Layout layout, Body body) {
+  switch (layout) {
+    case helios::Layout::W4G32: return body(Traits<Source::NIBBLES, 1, true, true>{});
+    case helios::Layout::W4G32F: return body(Traits<Source::NIBBLES, 1, true, false>{});
+    case helios::Layout::W8G32: return body(Traits<Source::BYTES, 1, false, true>{});
+    case helios::Layout::W8G32M: return body(Traits<Source::BYTES, 1, true, false>{});
+    case helios::Layout::W8G16: return body(Traits<Source::BYTES, 2, false, false>{});
+    case helios::Layout::W8G16M: return body(Traits<Source::BYTES, 2, true, false>{});
+    default: __builtin_unreachable();
+  }
 }
 
 void dot(const helios::Block& block, const helios::Quant& quant, int64_t begin, int64_t end,
          float* out, int64_t pitch, uint8_t* scratch) {
-  const BlockView view = view_of(block);
-  switch (block.layout) {
-    case helios::Layout::W4G32: return dot_nibbles<true>(view, quant, begin, end, out, pitch, scratch);
-    case helios::Layout::W4G32F: return dot_nibbles<false>(view, quant, begin, end, out, pitch, scratch);
-    case helios::Layout::W8G32:
-      return all_planes<Traits<Source::BYTES, 1, false, true>>(view, quant, begin, end, out, pitch);
-    case helios::Layout::W8G32M:
-      return all_planes<Traits<Source::BYTES, 1, true, false>>(view, quant, begin, end, out, pitch);
-    case helios::Layout::W8G16:
-      return all_planes<Traits<Source::BYTES, 2, false, false>>(view, quant, begin, end, out, pitch);
-    case helios::Layout::W8G16M:
-      return all_planes<Traits<Source::BYTES, 2, true, false>>(view, quant, begin, end, out, pitch);
-    default: return;
-  }
+  BlockView view = view_of(block);
+  with_traits(block.layout, [&]<class T>(T) __attribute__((always_inline)) {
+    if constexpr (T::source == Source::NIBBLES) {
+      // Unpacked as they stream by for one tile of tokens, once to scratch for more.
+      if (end - begin > kTokenTile) {
+        unpack_nibbles<T>(view, scratch);
+        view.data = scratch;
+        return all_planes<Traits<Source::SMALL_BYTES, 1, true, T::half_scales>>(
+            view, quant, begin, end, out, pitch);
+      }
+    }
+    all_planes<T>(view, quant, begin, end, out, pitch);
+  });
 }
 
 // ---- float activations ----------------------------------------------------------------------
@@ -325,29 +341,33 @@ HK void product_rows(int64_t rows, int64_t columns, int64_t depth, const float* 
   }
 }
 
-// A group's weights as floats: scale * q (+ minimum), [32][16].
-template <Source S, int HALVES, bool MINIMUM, bool HALF_SCALES>
+// A block's weights as floats: scale * q (+ minimum), [columns][16].
+template <class T>
 HK void floats_of(const BlockView& b, float* out) {
-  for (int64_t g = 0; g < b.groups; ++g)
+  for (int64_t g = 0; g < b.groups; ++g) {
+    const uint8_t* record = b.records + g * T::record_bytes;
+    const uint8_t* data = record + T::header_bytes;
     for (int k = 0; k < 32; ++k) {
-      const int64_t index = (g * HALVES + (HALVES == 2 ? k / 16 : 0)) * 16;
+      const int64_t index = T::halves == 2 ? k / 16 * 16 : 0;
       alignas(64) uint8_t q[16];
       for (int r = 0; r < 16; ++r) {
-        if constexpr (S == Source::NIBBLES) {
-          const uint8_t byte = b.data[g * 256 + k % 16 / 4 * 64 + r * 4 + k % 4];
+        if constexpr (T::source == Source::NIBBLES) {
+          const uint8_t byte = data[k % 16 / 4 * 64 + r * 4 + k % 4];
           q[r] = k < 16 ? byte & 15 : byte >> 4;
         } else {
-          q[r] = b.data[g * 512 + k / 4 * 64 + r * 4 + k % 4];
+          q[r] = data[k / 4 * 64 + r * 4 + k % 4];
         }
       }
       for (int v = 0; v < V; ++v) {
         vf w = load_u8(q + v * W);
-        if constexpr (S == Source::BYTES) w = sub(w, set(128.0f));
-        w = mul(w, load_scale<HALF_SCALES>(b.scales, index + v * W));
-        if constexpr (MINIMUM) w = add(w, load_scale<HALF_SCALES>(b.minimums, index + v * W));
+        if constexpr (T::source == Source::BYTES) w = sub(w, set(128.0f));
+        w = mul(w, load_scale<T::half_scales>(record, index + v * W));
+        if constexpr (T::minimum)
+          w = add(w, load_scale<T::half_scales>(record + T::scales_bytes, index + v * W));
         store(out + (g * 32 + k) * 16 + v * W, w);
       }
     }
+  }
 }
 
 HK void halves_to_floats(const helios::Block& block, float* out) {
@@ -362,20 +382,15 @@ HK void halves_to_floats(const helios::Block& block, float* out) {
 void dot_float(const helios::Block& block, const float* x, int64_t stride, int64_t count,
                float* out, int64_t pitch, float* scratch) {
   const float* weights = scratch;
-  using helios::Layout;
-  switch (block.layout) {
-    case Layout::W4G32: floats_of<Source::NIBBLES, 1, true, true>(view_of(block), scratch); break;
-    case Layout::W4G32F: floats_of<Source::NIBBLES, 1, true, false>(view_of(block), scratch); break;
-    case Layout::W8G32: floats_of<Source::BYTES, 1, false, true>(view_of(block), scratch); break;
-    case Layout::W8G32M: floats_of<Source::BYTES, 1, true, false>(view_of(block), scratch); break;
-    case Layout::W8G16: floats_of<Source::BYTES, 2, false, false>(view_of(block), scratch); break;
-    case Layout::W8G16M: floats_of<Source::BYTES, 2, true, false>(view_of(block), scratch); break;
-    case Layout::F16:
-    case Layout::BF16: halves_to_floats(block, scratch); break;
-    default: weights = reinterpret_cast<const float*>(block.base);
-  }
-  product_rows<kFloatTile, V>(count, 16, block.columns, x, stride, weights, 16, out, pitch,
-                              false);
+  if (block.layout == helios::Layout::F32)
+    weights = reinterpret_cast<const float*>(block.base);
+  else if (block.layout == helios::Layout::F16 || block.layout == helios::Layout::BF16)
+    halves_to_floats(block, scratch);
+  else
+    with_traits(block.layout, [&]<class T>(T) __attribute__((always_inline)) {
+      floats_of<T>(view_of(block), scratch);
+    });
+  product_rows<kFloatTile, V>(count, 16, block.columns, x, stride, weights, 16, out, pitch, false);
 }
 
 void store_block(const float* tile, int64_t pitch, int64_t count, int lanes, const float* bias,
