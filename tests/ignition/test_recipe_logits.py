@@ -1,16 +1,9 @@
-"""Every recipe gives the logits of transformers on tiny random checkpoints.
+"""Every recipe gives the logits of transformers on tiny random checkpoints."""
 
-Two requests share each step, their prompts are cut into uneven chunks, and pages are dealt out
-in no order, so that a mistake in positions, rows, windows or page arithmetic shows too.
-"""
-
-from collections.abc import Sequence
+import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from plain_host import Lane, PlainHost
 from tiny_checkpoints import VOCABULARY, save_checkpoint
 from transformers import (
     Gemma2Config,
@@ -18,12 +11,13 @@ from transformers import (
     LlamaConfig,
     MistralConfig,
     PretrainedConfig,
-    PreTrainedModel,
     Qwen2Config,
     Qwen3Config,
 )
+from transformers_agreement import assert_agreement
 
 from helios.ignition.options import PrepareOptions, resolve_geometry
+from helios.ignition.preparation.programs import build_graphs
 from helios.ignition.recipes.registry import recipe_for
 from helios.ignition.sources.open import open_source
 
@@ -96,60 +90,62 @@ CASES: dict[str, PretrainedConfig] = {
     ),
 }
 
-# Pages of two requests, in no order.
-PAGES = ((7, 3, 11, 0, 9), (2, 8, 1, 10, 4))
-
-
-def prompts() -> list[list[int]]:
-    random = np.random.default_rng(11)
-    return [random.integers(3, VOCABULARY, n).tolist() for n in (37, 22)]
-
-
-def expected_logits(model: PreTrainedModel, tokens: Sequence[int]) -> np.ndarray:
-    with torch.no_grad():
-        return model(torch.tensor([tokens])).logits[0].numpy()
-
-
-def assert_close(actual: np.ndarray, expected: np.ndarray) -> None:
-    error = np.abs(actual - expected).max() / np.abs(expected).max()
-    assert error < 1e-4, error
-
-
-def plain_host(folder: Path) -> PlainHost:
-    recipe = recipe_for(open_source(folder))
-    options = PrepareOptions(
-        context=80,
-        page_tokens=16,
-        concurrency=3,
-        prefill_tokens=40,
-        scored_tokens=40,
-        cache_dtype="f32",
-    )
-    return PlainHost(recipe, resolve_geometry(options, recipe.facts), pages=12)
-
 
 @pytest.mark.parametrize("name", CASES)
 def test_logits_agree_with_transformers(name: str, tmp_path: Path) -> None:
     model = save_checkpoint(tmp_path, CASES[name])
-    host = plain_host(tmp_path)
-    host.run("initialize", [Lane(slot, admission={"TEMPERATURE": 0.0}) for slot in (2, 0)])
-    first, second = prompts()
-    host.run("prefill", [Lane(2, first[:17], pages=PAGES[0]), Lane(0, second[:3], pages=PAGES[1])])
-    step = host.run(
-        "prefill", [Lane(0, second[3:], sample=True), Lane(2, first[17:20], sample=False)]
-    )
-    assert_close(step["logits"], expected_logits(model, second)[-1:])
-    second.append(int(step["token"][0]))
-    # One lane decodes its pending token while the other still reads its prompt.
-    step = host.run("mixed", [Lane(2, first[20:], sample=True), Lane(0, [-1], sample=True)])
-    expected = [expected_logits(model, tokens)[-1] for tokens in (first, second)]
-    assert_close(step["logits"], np.stack(expected))
-    for tokens, token in zip((first, second), step["token"], strict=True):
-        tokens.append(int(token))
-    for _ in range(3):
-        lanes = [Lane(2, length=1, sample=True), Lane(0, length=1, sample=True)]
-        step = host.run("decode", lanes)
-        expected = [expected_logits(model, tokens)[-1] for tokens in (first, second)]
-        assert_close(step["logits"], np.stack(expected))
-        for tokens, token in zip((first, second), step["token"], strict=True):
-            tokens.append(int(token))
+    assert_agreement(model, open_source(tmp_path))
+
+
+def rewrite(folder: Path, remove: tuple[str, ...], **changes: object) -> None:
+    """Change a saved configuration into the spelling of older checkpoints."""
+    content = json.loads((folder / "config.json").read_text())
+    kept = {key: value for key, value in content.items() if key not in remove}
+    (folder / "config.json").write_text(json.dumps({**kept, **changes}))
+
+
+OLD_SPELLINGS: dict[str, tuple[str, tuple[str, ...], dict[str, object]]] = {
+    "llama-linear": (
+        "llama-linear",
+        ("rope_parameters", "num_key_value_heads"),
+        {
+            "rope_theta": 5000.0,
+            "rope_scaling": {"type": "linear", "factor": 3.0},
+            "num_key_value_heads": 2,
+        },
+    ),
+    "llama": ("llama", ("rope_parameters", "tie_word_embeddings"), {"rope_theta": 10000.0}),
+    "qwen2-window": ("qwen2-window", ("layer_types",), {}),
+    "gemma2": ("gemma2", ("layer_types", "rope_parameters"), {"rope_theta": 10000.0}),
+    "gemma3": (
+        "gemma3",
+        ("layer_types", "rope_parameters"),
+        {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "sliding_window_pattern": 6},
+    ),
+    "gemma3-scaled": (
+        "gemma3-scaled",
+        ("rope_parameters",),
+        {
+            "rope_theta": 1e6,
+            "rope_local_base_freq": 5e3,
+            "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OLD_SPELLINGS)
+def test_older_spellings_of_a_configuration_mean_the_same(name: str, tmp_path: Path) -> None:
+    case, removed, changes = OLD_SPELLINGS[name]
+    save_checkpoint(tmp_path, CASES[case])
+    new = recipe_for(open_source(tmp_path))
+    rewrite(tmp_path, removed, **changes)
+    old = recipe_for(open_source(tmp_path))
+    assert old.facts == new.facts
+    assert {n: bytes(t.data()) for n, t in old.tensors.items()} == {
+        n: bytes(t.data()) for n, t in new.tensors.items()
+    }
+    geometry = resolve_geometry(PrepareOptions(), new.facts)
+    assert [g.program for g in build_graphs(old, geometry)] == [
+        g.program for g in build_graphs(new, geometry)
+    ]
