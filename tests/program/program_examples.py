@@ -17,8 +17,10 @@ class Writer:
 
     def __init__(self, name: str, operation: Operation, rows: int = 4, tokens: int = 8) -> None:
         self.builder = ProgramBuilder(name, operation)
-        for extent, capacity in ((ROWS, rows), (TOKENS, tokens), (SAMPLED, rows)):
-            self.builder.extent(extent, ExtentKind.DYNAMIC, capacity)
+        self.builder.extent(ROWS, ExtentKind.DYNAMIC, rows)
+        if tokens:
+            self.builder.extent(TOKENS, ExtentKind.DYNAMIC, tokens)
+            self.builder.extent(SAMPLED, ExtentKind.DYNAMIC, rows)
         for extent in (SLOTS, PAGES, CONTINUATIONS):
             self.builder.extent(extent, ExtentKind.LOAD, rows if extent == SLOTS else 0)
 

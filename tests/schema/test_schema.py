@@ -78,7 +78,7 @@ def test_the_committed_bindings_are_those_of_the_sources(tmp_path: Path) -> None
         assert committed[name] == text, f"{name}: run python tools/generate_schema.py"
 
 
-@pytest.mark.parametrize("enum", enums(), ids=lambda enum: enum.name)
+@pytest.mark.parametrize("enum", list(enums()), ids=lambda enum: enum.name)
 def test_every_enum_has_an_unspecified_zero(enum: EnumDescriptor) -> None:
     zero = enum.values_by_number[0].name
     assert zero.endswith("_UNSPECIFIED")

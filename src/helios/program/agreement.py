@@ -75,12 +75,13 @@ def _check_extents(contract: PreparedContract, graph: PreparedGraph, program: Pr
     """Extents are those that loading and packing know, at the graph's capacities."""
     capacities = {
         ROWS: (ExtentKind.DYNAMIC, {graph.rows}),
-        TOKENS: (ExtentKind.DYNAMIC, {graph.tokens}),
-        SAMPLED: (ExtentKind.DYNAMIC, {graph.rows}),
         SLOTS: (ExtentKind.LOAD, {0, contract.request_slots}),
         PAGES: (ExtentKind.LOAD, {0}),
         CONTINUATIONS: (ExtentKind.LOAD, {0}),
     }
+    if graph.tokens:
+        capacities[TOKENS] = (ExtentKind.DYNAMIC, {graph.tokens})
+        capacities[SAMPLED] = (ExtentKind.DYNAMIC, {graph.rows})
     for extent in program.extents:
         field = f"programs.{program.name}.extents.{extent.name}"
         if extent.name not in capacities:
