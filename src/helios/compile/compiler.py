@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from helios.compile.canonical import digest, to_json
 from helios.compile.capabilities import CapabilityCatalog, MaterializerKind
 from helios.compile.demand import NO_DEMAND, Demand
-from helios.compile.estimate import workspace
+from helios.compile.estimate import Estimator
 from helios.compile.language import language_roles
 from helios.compile.liveness import aligned, plan_arena
 from helios.compile.memory import MemoryModel, SymbolicBuffer, program_memory
@@ -176,20 +176,24 @@ def _workspaces(
     programs: Sequence[Program], selection: Selection, catalog: CapabilityCatalog
 ) -> tuple[list[tuple[Demand, ...]], tuple[Demand, ...]]:
     """Per program the distinct scratch demands; then all bindings and persistent data."""
-    providers = {p.name: p for p in catalog.providers}
+    estimate = Estimator({p.name: p for p in catalog.providers})
     scratch: list[tuple[Demand, ...]] = []
     bindings: Counter[Demand] = Counter()
     persistent: dict[tuple[str, Demand], None] = {}
     for program, decisions in zip(programs, selection.ops, strict=True):
-        demands: dict[Demand, None] = {}
-        for op, decision in zip(program.ops, decisions, strict=True):
-            needs = workspace(providers[decision.provider], op)
-            demands[needs.scratch] = None
-            bindings[needs.binding] += 1
-            persistent[decision.provider, needs.persistent] = None
-        scratch.append(tuple(d for d in demands if d != NO_DEMAND))
-    kept = [d for d, count in bindings.items() for _ in range(count) if d != NO_DEMAND]
-    return scratch, (*kept, *(d for _, d in persistent if d != NO_DEMAND))
+        needs = [
+            estimate(decision.provider, op)
+            for op, decision in zip(program.ops, decisions, strict=True)
+        ]
+        distinct = dict.fromkeys(need.scratch for need in needs)
+        scratch.append(tuple(d for d in distinct if d != NO_DEMAND))
+        bindings.update(need.binding for need in needs if need.binding != NO_DEMAND)
+        persistent |= {
+            (decision.provider, need.persistent): None
+            for decision, need in zip(decisions, needs, strict=True)
+            if need.persistent != NO_DEMAND
+        }
+    return scratch, (*bindings.elements(), *(demand for _, demand in persistent))
 
 
 def _symbolic_buffers(

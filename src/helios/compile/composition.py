@@ -17,7 +17,7 @@ from helios.compile.plan import Limits, Plan
 from helios.compile.readback import Written, require_equal
 from helios.compile.report import MemoryReport
 from helios.contract.prepared import PreparedContract
-from helios.errors import FitError, ForeignPlanError, StalePlanError
+from helios.errors import FitError, ForeignPlanError, HeliosError, StalePlanError
 from helios.program.ir import Program
 
 
@@ -95,7 +95,15 @@ class RuntimeComposition:
         """
         written = Written.parse(text)
         written.require_device(self.catalog)
-        compiled = self.compile(contract, programs, written.limits(), written.options())
+        limits, options = written.limits(), written.options()
+        try:
+            compiled = self.compile(contract, programs, limits, options)
+        except HeliosError as error:
+            raise StalePlanError(
+                f"what the plan asks for can't be compiled: {error}",
+                field="plan",
+                remedy="plan again with this engine, device and core",
+            ) from error
         require_equal(written.data, compiled.plan.to_dict())
         return compiled
 

@@ -3,6 +3,7 @@
 The op table says which dimensions an operation has; a provider's demands are stated over them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from helios.compile.capabilities import ProviderSpec
@@ -31,6 +32,23 @@ def workspace(provider: ProviderSpec, op: Op) -> Workspace:
     return Workspace(
         provider.scratch.bind(dims), provider.binding.bind(dims), provider.persistent.bind(dims)
     )
+
+
+class Estimator:
+    """Estimates operations, each distinct one once: layers repeat the same few shapes."""
+
+    def __init__(self, providers: Mapping[str, ProviderSpec]) -> None:
+        self._providers = providers
+        self._known: dict[object, Workspace] = {}
+
+    def __call__(self, provider: str, op: Op) -> Workspace:
+        """What the provider of that name needs for an operation."""
+        types = tuple(None if o is None else o.type for o in op.operands)
+        key = (provider, op.kind, types, tuple(op.attributes.items()))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = workspace(self._providers[provider], op)
+        return found
 
 
 def dimensions(op: Op) -> dict[str, Dim | tuple[Dim, ...]]:

@@ -135,7 +135,11 @@ class MemoryModel:
         return sum(aligned(demand.nbytes(workload)) for demand in self.provider_data)
 
     def sections(self, limits: Limits) -> tuple[Section, ...]:
-        """The memory table."""
+        """The memory table.
+
+        Weights are materialised before any storage is touched, so staging takes the room that
+        storage takes later, and counts only as far as it exceeds that.
+        """
         sizes: dict[str, int] = {}
         for weight in self.weights:
             name = f"weights {weight.layout}" + (", mapped" if weight.mapped else "")
@@ -144,14 +148,14 @@ class MemoryModel:
         storage = dict.fromkeys(("pages", SNAPSHOTS, *_SECTION_OF.values()), 0)
         for buffer, plan in zip(self.buffers, self.buffer_plans(limits), strict=True):
             storage[buffer.section] += plan.nbytes
-        return (
-            *table,
+        later = (
             *(Section(name, nbytes) for name, nbytes in storage.items()),
             Section("step arena", self.arena_nbytes(limits)),
             Section("scratch", self.scratch_nbytes(limits)),
-            Section("provider data", self.provider_nbytes(limits)),
-            Section("staging", self.staging_nbytes),
         )
+        staging = max(0, self.staging_nbytes - sum(section.nbytes for section in later))
+        provider_data = Section("provider data", self.provider_nbytes(limits))
+        return (*table, *later, provider_data, Section("staging", staging))
 
     def total_nbytes(self, limits: Limits) -> int:
         """All bytes at those limits."""

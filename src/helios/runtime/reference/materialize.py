@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 F32 = Layout("f32", block=1, block_nbytes=4)
 W8 = Layout("w8", block=32, block_nbytes=34)  # signed 8-bit with an f16 scale, as Q8_0
 
-STAGING_NBYTES = 8 << 20
+STAGING_NBYTES = 1 << 20
 # The library's decoders keep up to a dozen arrays of a piece's size at a time.
 _PIECE_ELEMENTS = STAGING_NBYTES // (16 * 4)
 
