@@ -10,7 +10,7 @@ from helios.contract.limits import check_counts
 from helios.contract.prepared import PreparedContract
 from helios.contract.reading import refusal
 from helios.contract.rules import RULES
-from helios.contract.strict import check_message, parse
+from helios.contract.strict import check_message, check_texts, parse
 from helios.errors import ContractError
 from helios.schema.contract_pb2 import ServingContract
 from helios.schema.manifest_pb2 import ExecutionManifest
@@ -29,6 +29,7 @@ def prepare_contract(contract: ServingContract, manifest: ExecutionManifest) -> 
     """
     check_message(contract, "contract", ContractError)
     check_message(manifest, "manifest", ContractError)
+    check_texts(contract.model.frontend, "contract.model.frontend", ContractError)
     check_counts(contract, manifest)
     prepared = decode(contract, manifest)
     for rule in RULES:
@@ -37,12 +38,12 @@ def prepare_contract(contract: ServingContract, manifest: ExecutionManifest) -> 
 
 
 def contract_from_bytes(data: bytes) -> ServingContract:
-    """A serialised contract as a message; raises `ContractError` for anything unknown in it."""
+    """A serialised contract as a message, to be prepared; raises `ContractError` if it is none."""
     return parse(data, ServingContract, "contract", ContractError)
 
 
 def manifest_from_bytes(data: bytes) -> ExecutionManifest:
-    """A serialised manifest as a message; raises `ContractError` for anything unknown in it."""
+    """A serialised manifest as a message, to be prepared; raises `ContractError` if it is none."""
     return parse(data, ExecutionManifest, "manifest", ContractError)
 
 

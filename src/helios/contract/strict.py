@@ -5,9 +5,12 @@ they carry meaning that an old reader would miss, so an old reader must refuse t
 """
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -16,20 +19,20 @@ from helios.errors import HeliosError
 MAX_BYTES = 256 << 20
 """The largest serialised message that is parsed at all."""
 MAX_ITEMS = 1 << 20
-"""The most entries of any repeated field."""
+"""The most entries of a repeated field."""
 MAX_TEXT = 1 << 16
-"""The longest string, in characters."""
+"""The longest string that is no name, in characters."""
 
 _M = TypeVar("_M", bound=Message)
 _REAL = (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT)
 
 
 def parse(data: bytes, kind: type[_M], field: str, error: type[HeliosError]) -> _M:
-    """Parse and check a message. Raises `error` for bytes that are not exactly one."""
+    """The message in some bytes, not yet checked. Raises `error` for bytes that are not one."""
     if len(data) > MAX_BYTES:
         raise error("is too large", field=field, value=len(data), remedy=f"at most {MAX_BYTES}")
     try:
-        message = kind.FromString(data)
+        return kind.FromString(data)
     except DecodeError as failure:
         raise error(
             f"is not a serialised {kind.DESCRIPTOR.name}",
@@ -37,16 +40,32 @@ def parse(data: bytes, kind: type[_M], field: str, error: type[HeliosError]) -> 
             value=str(failure),
             remedy="write it again",
         ) from None
-    check_message(message, field, error)
-    return message
 
 
 def check_message(message: Message, field: str, error: type[HeliosError]) -> None:
-    """Raise `error` where a message holds anything the schema does not know or bound.
+    """Raise `error` where a message, or one within it, holds what the schema does not know.
 
-    Refused are unknown fields, unknown enum numbers, numbers that are not finite, over-long
-    strings and over-long lists, in the message and in all messages within it.
+    Refused are unknown fields, unknown enum numbers, numbers that are not finite, and over-long
+    lists of anything that has to be looked at one by one.
     """
+    known = type(message)()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    if known.ByteSize() != message.ByteSize():
+        _check_fields(message, field, error)
+    _check_values(message, field, error)
+
+
+def check_texts(message: Message, field: str, error: type[HeliosError]) -> None:
+    """Raise `error` where a message, or one within it, holds an over-long string."""
+    for where, value in _items(message, field):
+        if isinstance(value, Message):
+            check_texts(value, where, error)
+        elif isinstance(value, str) and len(value) > MAX_TEXT:
+            raise error("is too long", field=where, value=len(value), remedy=f"at most {MAX_TEXT}")
+
+
+def _check_fields(message: Message, field: str, error: type[HeliosError]) -> None:
     unknown = UnknownFieldSet(message)
     if len(unknown):
         raise error(
@@ -55,41 +74,70 @@ def check_message(message: Message, field: str, error: type[HeliosError]) -> Non
             value=unknown[0].field_number,
             remedy="use a release that knows it",
         )
+    for where, value in _items(message, field):
+        if isinstance(value, Message):
+            _check_fields(value, where, error)
+
+
+def _items(message: Message, field: str) -> Iterator[tuple[str, object]]:
+    """Every set value directly in a message, with where it stands."""
     for descriptor, value in message.ListFields():
         where = f"{field}.{descriptor.name}"
-        if not descriptor.is_repeated:
-            _check_item(descriptor, value, where, error)
+        if descriptor.is_repeated:
+            for index, item in enumerate(value):
+                yield f"{where}[{index}]", item
+        else:
+            yield where, value
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A field that has to be looked at: for what is within it, as an enum, or as a real number."""
+
+    name: str
+    repeated: bool
+    within: bool
+    numbers: frozenset[int]
+    enum: str
+
+
+@cache
+def _looks(descriptor: Descriptor) -> tuple[_Look, ...]:
+    """The fields of a message type to look at. Most types have none, which makes this fast."""
+    found = []
+    for field in descriptor.fields:
+        within = field.message_type is not None and bool(_looks(field.message_type))
+        if within or field.enum_type is not None or field.type in _REAL:
+            numbers = frozenset(field.enum_type.values_by_number) if field.enum_type else ()
+            enum = field.enum_type.name if field.enum_type else ""
+            found.append(_Look(field.name, field.is_repeated, within, frozenset(numbers), enum))
+    return tuple(found)
+
+
+def _check_values(message: Message, field: str, error: type[HeliosError]) -> None:
+    for look in _looks(message.DESCRIPTOR):
+        where = f"{field}.{look.name}"
+        if not look.repeated:
+            if not look.within or message.HasField(look.name):
+                _check_value(look, getattr(message, look.name), where, error)
             continue
-        if len(value) > MAX_ITEMS:
-            raise error("too many entries", field=where, value=len(value), remedy="split it")
-        if _needs_no_look(descriptor):
-            continue
-        for index, item in enumerate(value):
-            _check_item(descriptor, item, f"{where}[{index}]", error)
+        items = getattr(message, look.name)
+        if len(items) > MAX_ITEMS:
+            raise error("too many entries", field=where, value=len(items), remedy="split it")
+        for index, item in enumerate(items):
+            _check_value(look, item, f"{where}[{index}]", error)
 
 
-def _needs_no_look(descriptor: FieldDescriptor) -> bool:
-    return (
-        descriptor.message_type is None
-        and descriptor.enum_type is None
-        and descriptor.type not in (*_REAL, FieldDescriptor.TYPE_STRING)
-    )
-
-
-def _check_item(
-    descriptor: FieldDescriptor, value: object, where: str, error: type[HeliosError]
-) -> None:
+def _check_value(look: _Look, value: object, where: str, error: type[HeliosError]) -> None:
     if isinstance(value, Message):
-        check_message(value, where, error)
-    elif descriptor.enum_type is not None:
-        if value not in descriptor.enum_type.values_by_number:
+        _check_values(value, where, error)
+    elif look.numbers:
+        if value not in look.numbers:
             raise error(
-                f"unknown {descriptor.enum_type.name}",
+                f"unknown {look.enum}",
                 field=where,
                 value=value,
                 remedy="use a release that knows it",
             )
     elif isinstance(value, float) and not math.isfinite(value):
         raise error("must be finite", field=where, value=value, remedy="correct the number")
-    elif isinstance(value, str) and len(value) > MAX_TEXT:
-        raise error("is too long", field=where, value=len(value), remedy=f"at most {MAX_TEXT}")

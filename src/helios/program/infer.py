@@ -143,14 +143,13 @@ def _place_name(place: object) -> str:
 
 
 def _unify(kind: str, spec: OperandSpec, type_: TensorType, bound: Bindings) -> None:
-    pattern, shape = list(spec.shape), list(type_.shape)
+    pattern, shape = spec.shape, type_.shape
     if "..." in pattern:
         head = pattern.index("...")
         tail = len(pattern) - head - 1
         if len(shape) < head + tail:
             refuse(f"{kind}.{spec.name}", "too few dimensions", str(type_), f"wants {spec.shape}")
-        middle = tuple(shape[head : len(shape) - tail])
-        _bind(kind, spec, "...", middle, bound)
+        _bind(kind, spec, "...", shape[head : len(shape) - tail], bound)
         pattern = pattern[:head] + pattern[head + 1 :]
         shape = shape[:head] + shape[len(shape) - tail :]
     if len(pattern) != len(shape):
