@@ -68,8 +68,7 @@ def test_stream_with_usage(serving: Serving) -> None:
 
 
 def test_length(serving: Serving) -> None:
-    for name in ("max_tokens", "max_completion_tokens"):
-        body = serving.chat(**{name: 1})
+    for body in (serving.chat(max_tokens=1), serving.chat(max_completion_tokens=1)):
         assert body["choices"][0]["finish_reason"] == "length"
         assert body["usage"]["completion_tokens"] == 1
 

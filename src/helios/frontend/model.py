@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from helios.contract.kinds import ToolParser
 from helios.contract.syntax import PreparedFrontend
+from helios.engine.messages import Generate
 from helios.errors import RequestError
 from helios.frontend.parsing import ParserFactory, plain_parser
 from helios.frontend.prompt import ChatInput, ChatPrompts, Prompt
+from helios.frontend.stops import StopMonitor
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
 
@@ -49,6 +51,17 @@ class Frontend:
         if not tokens:
             raise RequestError("must not be empty", field="prompt", remedy="send some tokens")
         return Prompt(self.tokenizer.decode(tokens, at_start=False), tuple(tokens))
+
+    def monitor(self, request: Generate) -> StopMonitor:
+        """What tells the engine where a request's string stops match."""
+        if request.grammar is not None:
+            raise RequestError("is not supported", field="grammar", remedy="leave it out")
+        return StopMonitor(
+            self.tokenizer,
+            request.stop_strings,
+            minimum=request.sampling.min_output,
+            silent=self.eos,
+        )
 
 
 def load_frontend(

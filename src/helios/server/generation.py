@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from types import TracebackType
 
+from helios.engine.ingress import QueueFull
 from helios.engine.messages import Event, Failed, Finished, Generate, Tokens
 from helios.errors import HeliosError
 from helios.frontend.output import Broken, Output, OutputPipeline
-from helios.server.errors import failure
+from helios.server.errors import OverloadedError, failure
 from helios.server.service import Service
 
 
@@ -36,6 +37,9 @@ class Generation:
             for index, job in enumerate(self._jobs):
                 self._service.engine.submit(job.request, self._mailbox.put)
                 self._open[job.request.id] = index
+        except QueueFull as error:
+            self._cancel()
+            raise OverloadedError("the engine's queue is full", remedy="try again later") from error
         except BaseException:
             self._cancel()
             raise

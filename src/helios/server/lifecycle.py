@@ -16,6 +16,57 @@ DEFAULT_PORT = 8000
 Ready = Callable[[str], None]
 
 
+class HttpServer:
+    """A listener that has its address from the start and serves once run.
+
+    Port 0 takes a free one. Raises `ConfigurationError` where the address can't be had.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        host: str = DEFAULT_HOST,
+        port: int = DEFAULT_PORT,
+        *,
+        ready: Ready | None = None,
+        drain_seconds: float = DRAIN_SECONDS,
+    ) -> None:
+        self._listener = _listen(host, port)
+        self.address = _address(self._listener)
+        config = uvicorn.Config(
+            app,
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=drain_seconds,  # type: ignore[arg-type]
+        )
+        self._server = _Server(config, self.address, ready)
+
+    def run(self) -> None:
+        """Serve until a signal or `stop`, then give open requests their time and drop the rest."""
+        with self._listener:
+            self._server.run(sockets=[self._listener])
+
+    def stop(self) -> None:
+        """End as a signal would; from any thread."""
+        self._server.should_exit = True
+
+
+def serve(
+    app: ASGIApp,
+    host: str = DEFAULT_HOST,
+    port: int = DEFAULT_PORT,
+    *,
+    ready: Ready | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; `ready` gets the address once connections are accepted."""
+    HttpServer(app, host, port, ready=ready).run()
+
+
 class _Server(uvicorn.Server):
     """Tells its address once it accepts connections."""
 
@@ -36,46 +87,6 @@ class _Server(uvicorn.Server):
         with super().capture_signals():
             yield
             self._captured_signals.clear()
-
-
-def serve(
-    app: ASGIApp,
-    host: str = DEFAULT_HOST,
-    port: int = DEFAULT_PORT,
-    *,
-    ready: Ready | None = None,
-) -> None:
-    """Serve until SIGINT or SIGTERM, then give open requests five seconds and drop the rest.
-
-    Port 0 takes a free one; `ready` gets the real address. Raises `ConfigurationError` where the
-    address can't be had.
-    """
-    make_server(app, host, port, ready=ready)()
-
-
-def make_server(
-    app: ASGIApp, host: str, port: int, *, ready: Ready | None = None
-) -> Callable[[], None]:
-    """Take the address now; the result serves."""
-    listener = _listen(host, port)
-    config = uvicorn.Config(
-        app,
-        loop="uvloop",
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-    )
-    server = _Server(config, _address(listener), ready)
-
-    def run() -> None:
-        with listener:
-            server.run(sockets=[listener])
-
-    return run
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -7,6 +7,8 @@ from contextlib import suppress
 
 from helios.engine.messages import Event
 
+MOST_EVENTS = 1024  # presented in one go, so that a backlog can't hold up the loop
+
 
 class Bell:
     """Wakes the loop once for all mailboxes that got something since it last looked.
@@ -56,12 +58,13 @@ class Mailbox:
         self._ready.set()
 
     async def take(self) -> list[Event]:
-        """All events that have come; waits for at least one."""
+        """The events that have come; waits for at least one.
+
+        A reader that always finds some still lets the loop's other work go on in between.
+        """
+        if self._events:
+            await asyncio.sleep(0)
         while not self._events:
             self._ready.clear()
-            if not self._events:
-                await self._ready.wait()
-        events: list[Event] = []
-        while self._events:
-            events.append(self._events.popleft())
-        return events
+            await self._ready.wait()
+        return [self._events.popleft() for _ in range(min(len(self._events), MOST_EVENTS))]

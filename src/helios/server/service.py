@@ -29,7 +29,7 @@ class EngineClient(Protocol):
 
     def submit(self, request: Generate, sink: Sink) -> None:
         """Queue a request; the sink gets its events from the worker's thread. Raises
-        `QueueFull`, and `RequestError` or `AdmissionError` for what can never run."""
+        `QueueFull`, `RequestError` for what is wrong in itself, `DeviceError` once unhealthy."""
 
     def cancel(self, id: int) -> None:
         """End a request's output; harmless where it has ended."""

@@ -1,0 +1,58 @@
+"""From a trusted core to a service that can answer: model, engine and frontend, tied together."""
+
+from dataclasses import dataclass
+
+from helios.compile.report import StartupReport
+from helios.core.reader import Core
+from helios.engine.engine import Engine
+from helios.frontend.model import load_frontend
+from helios.runtime.device import DeviceRuntime
+from helios.runtime.loader import LoadedModel, LoadOptions, Progress, load_model
+from helios.server.service import Limits, ServedModel, Service
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A service, the engine behind it, and the model that runs in that."""
+
+    service: Service
+    engine: Engine
+    loaded: LoadedModel
+
+
+def assemble(
+    core: Core,
+    runtime: DeviceRuntime,
+    options: LoadOptions,
+    limits: Limits,
+    progress: Progress | None = None,
+    report: StartupReport | None = None,
+) -> Assembly:
+    """Load a core on a runtime and put an engine and a service in front of it.
+
+    The frontend is made first: a tokenizer or template that can't be used should stop start-up
+    before weights are loaded.
+    """
+    report = report or StartupReport()
+    contract = core.contract
+    syntax = contract.model.frontend
+    template = syntax.template_resource
+    words = core.resource(syntax.tokenizer_resource).decode()
+    text = core.resource(template).decode() if template else None
+    loaded = load_model(core, runtime, options, progress, report)
+    with report.phase("frontend"):
+        frontend = load_frontend(loaded.contract.frontend, words, text)
+    engine = Engine(
+        loaded.model,
+        queue_capacity=limits.queue_capacity,
+        monitor_factory=frontend.monitor,
+    )
+    model = ServedModel(
+        id=loaded.contract.served_id,
+        aliases=loaded.contract.aliases,
+        context_tokens=loaded.plan.limits.context,
+        vocabulary=loaded.contract.vocabulary,
+        defaults=loaded.contract.defaults,
+        frontend=frontend,
+    )
+    return Assembly(Service(model, engine, limits), engine, loaded)
