@@ -52,7 +52,9 @@ class CompletionReader:
     ) -> tuple[tuple[int, ...], float | None, tuple[tuple[int, float], ...]]:
         if not lane.sample:
             return (), None, ()
+        # One token per sampled row, or W of them.
         tokens = self._array(CompletionField.TOKENS, submission, storage)
+        tokens = tokens.reshape(len(tokens), -1)
         accepted = self._array(CompletionField.ACCEPTED, submission, storage)
         logprobs = self._array(CompletionField.LOGPROB, submission, storage)
         tops = _alternatives(

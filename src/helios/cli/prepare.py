@@ -1,0 +1,102 @@
+"""`helios prepare`: from a checkpoint to a signed core."""
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from helios.cli.console import JsonFlag, byte_progress, nbytes_text, out, print_json
+from helios.core.keys import SigningKey
+from helios.core.trust import check_namespace, local_publisher
+from helios.errors import ConfigurationError
+from helios.ignition.export import prepare as prepare_core
+from helios.ignition.options import CacheDType, PrepareOptions
+from helios.ignition.recipes.packaged import PACKAGED
+
+Context = Annotated[
+    int | None, typer.Option(help="Longest context, in tokens; default: the model's own.")
+]
+Concurrency = Annotated[int, typer.Option(help="Requests that may run at once.")]
+PrefillTokens = Annotated[int | None, typer.Option(help="Prompt tokens of one step.")]
+ScoredTokens = Annotated[int | None, typer.Option(help="Scored prompt tokens of one step.")]
+PageTokens = Annotated[int, typer.Option(help="Tokens of one cache page, a power of two.")]
+CacheType = Annotated[str, typer.Option(help="Element type of the cache: f16, bf16 or f32.")]
+DEFAULTS = PrepareOptions()
+
+
+def prepare(
+    source: Annotated[str, typer.Argument(help="GGUF file, Hugging Face folder or short name.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The core to write.")],
+    context: Context = None,
+    concurrency: Concurrency = DEFAULTS.concurrency,
+    prefill_tokens: PrefillTokens = None,
+    scored_tokens: ScoredTokens = None,
+    page_tokens: PageTokens = DEFAULTS.page_tokens,
+    cache_dtype: CacheType = DEFAULTS.cache_dtype,
+    served_id: Annotated[str | None, typer.Option(help="Model id that clients use.")] = None,
+    alias: Annotated[list[str] | None, typer.Option(help="Another id; may be repeated.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Private key; default: the local one.")] = None,
+    namespace: Annotated[str, typer.Option(help="Publisher namespace of that key.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Prepare a checkpoint into a signed core."""
+    options = PrepareOptions(
+        context=context,
+        concurrency=concurrency,
+        prefill_tokens=prefill_tokens,
+        scored_tokens=scored_tokens,
+        page_tokens=page_tokens,
+        cache_dtype=_cache_dtype(cache_dtype),
+        served_id=served_id,
+        aliases=tuple(alias or ()),
+    )
+    publisher, signing_key = _publisher(key, namespace)
+    path = _source(source)
+    start = time.perf_counter()
+    with byte_progress("preparing", show=not as_json) as update:
+        summary = prepare_core(
+            path, output, options, key=signing_key, namespace=publisher, progress=update
+        )
+    seconds = time.perf_counter() - start
+    if as_json:
+        print_json({**asdict(summary), "path": str(summary.path), "seconds": round(seconds, 3)})
+        return
+    out.print(f"[green]wrote[/green] {output}  {nbytes_text(summary.nbytes)}", highlight=False)
+    out.print(
+        f"      {summary.resources} resources, signed for {summary.namespace} by "
+        f"{summary.key_id}, in {seconds:.1f} s",
+        highlight=False,
+    )
+
+
+def _source(source: str) -> Path:
+    if source in PACKAGED and not Path(source).exists():
+        path = PACKAGED[source].locate()
+        PACKAGED[source].check(path)
+        return path
+    return Path(source)
+
+
+def _publisher(key: Path | None, namespace: str) -> tuple[str, SigningKey]:
+    if key is None and not namespace:
+        return local_publisher()
+    if key is None or not namespace:
+        raise ConfigurationError(
+            "a key signs for a namespace; give both",
+            field="--key, --namespace",
+            value=str(key or namespace),
+            remedy="give both, or neither to sign as the local publisher",
+        )
+    return check_namespace(namespace, field="--namespace"), SigningKey.load(key)
+
+
+def _cache_dtype(value: str) -> CacheDType:
+    choices: tuple[CacheDType, ...] = ("f16", "bf16", "f32")
+    for choice in choices:
+        if value == choice:
+            return choice
+    raise ConfigurationError(
+        "unknown element type", field="--cache-dtype", value=value, remedy="f16, bf16 or f32"
+    )

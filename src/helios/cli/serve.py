@@ -1,0 +1,175 @@
+"""`helios serve`: a model over OpenAI-compatible HTTP."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from helios.cli.console import byte_progress, err, nbytes_text
+from helios.cli.models import require_acceptance, resolve
+from helios.compile.options import CompileOptions, parse_approximation
+from helios.compile.report import StartupReport
+from helios.core.reader import authenticate, authorize
+from helios.core.trust import TrustStore
+from helios.errors import ConfigurationError
+from helios.ignition.options import PrepareOptions
+from helios.runtime.device import DeviceRuntime
+from helios.runtime.loader import LoadOptions
+from helios.server.app import build_app
+from helios.server.assembly import Assembly, assemble
+from helios.server.lifecycle import DEFAULT_HOST, DEFAULT_PORT, DRAIN_SECONDS
+from helios.server.lifecycle import serve as serve_app
+from helios.server.service import Limits
+
+Memory = Annotated[
+    str, typer.Option(help="Memory budget: bytes, 2GiB, or a fraction such as 0.5; default: auto.")
+]
+
+
+def serve(
+    model: Annotated[str, typer.Argument(help="Core, GGUF file, folder, or short name.")],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = DEFAULT_HOST,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 takes a free one.")
+    ] = DEFAULT_PORT,
+    device: Annotated[str, typer.Option(help="Device runtime: cpu or reference.")] = "cpu",
+    memory: Memory = "",
+    context: Annotated[int | None, typer.Option(help="Tokens of context; checked.")] = None,
+    concurrency: Annotated[int | None, typer.Option(help="Requests at once; checked.")] = None,
+    batch_tokens: Annotated[int | None, typer.Option(help="Tokens of one step; checked.")] = None,
+    pages: Annotated[int | None, typer.Option(help="Cache pages; checked.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of the CPU runtime.")] = None,
+    materialize: Annotated[
+        list[str] | None, typer.Option(help="Allow an approximate layout: NAME=BOUND.")
+    ] = None,
+    accept: Annotated[str, typer.Option(help="Publisher namespace that you accept.")] = "",
+    queue: Annotated[int, typer.Option(help="Requests that may wait.")] = Limits().queue_capacity,
+    api_key: Annotated[
+        str, typer.Option(envvar="HELIOS_API_KEY", help="Ask clients for this bearer key.")
+    ] = "",
+    refresh: Annotated[bool, typer.Option(help="Prepare a checkpoint again.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Write the start-up report here.")] = None,
+) -> None:
+    """Serve a model. A checkpoint is prepared first, once, under the local publisher."""
+    startup = StartupReport()
+    try:
+        with startup.phase("prepare"):
+            resolved = resolve(model, PrepareOptions(), refresh=refresh)
+        with startup.phase("trust"):
+            opened = authenticate(resolved.path, TrustStore())
+            core = authorize(
+                opened, require_acceptance(opened.namespace, accept, resolved.acceptance)
+            )
+        options = LoadOptions(
+            memory=parse_memory(memory),
+            context=context,
+            concurrency=concurrency,
+            batch_tokens=batch_tokens,
+            pages=pages,
+            compile=CompileOptions(
+                approximate=dict(parse_approximation(text) for text in materialize or [])
+            ),
+        )
+        limits = Limits(queue_capacity=queue)
+        with core, byte_progress("loading weights") as update:
+            assembly = assemble(
+                core,
+                make_runtime(device, threads),
+                options,
+                limits,
+                lambda _, done, total: update(done, total),
+                startup,
+            )
+    finally:
+        if report is not None:
+            startup.write(report)
+    _print_report(startup)
+    _run(assembly, host, port, api_key or None)
+
+
+def make_runtime(device: str, threads: int | None) -> DeviceRuntime:
+    """The device runtime of that name."""
+    if device == "reference":
+        if threads is not None:
+            raise ConfigurationError(
+                "the reference runtime takes no thread count",
+                field="--threads",
+                value=threads,
+                remedy="leave it out, or use --device cpu",
+            )
+        from helios.runtime.reference.device import ReferenceRuntime
+
+        return ReferenceRuntime()
+    if device == "cpu":
+        from helios.runtime.cpu.device import CpuRuntime
+
+        return CpuRuntime(threads=threads)
+    raise ConfigurationError(
+        "unknown device", field="--device", value=device, remedy="use cpu or reference"
+    )
+
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+_UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+
+
+def parse_memory(text: str) -> int | float | None:
+    """`--memory`: bytes with an optional unit, a fraction below 1, or nothing for auto."""
+    if not text:
+        return None
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    unit = text[len(number) :].strip().upper()
+    try:
+        value = float(number)
+    except ValueError:
+        value = -1.0
+    if unit not in _UNITS or not 0 < value < 1 << 50:
+        raise ConfigurationError(
+            "is not an amount of memory",
+            field="--memory",
+            value=text,
+            remedy="write bytes, a size such as 2GiB, or a fraction such as 0.5",
+        )
+    if not unit and value < 1:
+        return value
+    return int(value * _UNITS[unit])
+
+
+def _print_report(startup: StartupReport) -> None:
+    table = Table(show_header=False, box=None, padding=(0, 1))
+    phases = "  ".join(f"{p.name} {p.seconds:.2f}" for p in startup.phases)
+    table.add_row("start-up", f"{startup.seconds:.2f} s  ({phases})")
+    if startup.plan is not None:
+        plan = startup.plan
+        limits = plan.limits
+        table.add_row("device", f"{plan.device.kind} {plan.device.isa}, {plan.device.numerics}")
+        table.add_row(
+            "limits",
+            f"{limits.context:,} tokens of context, {limits.sequences} sequences, "
+            f"{limits.pages:,} pages of {plan.page_tokens}",
+        )
+        sections = ", ".join(f"{s.name} {nbytes_text(s.nbytes)}" for s in plan.sections if s.nbytes)
+        table.add_row("memory", f"{nbytes_text(plan.total_nbytes)}: {sections}")
+        table.add_row("plan", plan.id[:16])
+    err.print(table, highlight=False)
+
+
+def _run(assembly: Assembly, host: str, port: int, api_key: str | None) -> None:
+    app = build_app(assembly.service, api_key=api_key)
+    try:
+        serve_app(app, host, port, ready=lambda address: _announce(assembly, address))
+    finally:
+        assembly.service.close()
+        assembly.engine.close(0)
+
+
+def _announce(assembly: Assembly, address: str) -> None:
+    names = ", ".join(assembly.service.model.names)
+    err.print(f"[green]ready[/green]     {names} at {address}", highlight=False)
+    err.print(
+        f"          {address}/v1/chat/completions, chat page at {address}/; Ctrl-C drains for "
+        f"{DRAIN_SECONDS} s",
+        style="dim",
+        highlight=False,
+    )
