@@ -72,6 +72,7 @@ struct Executor::Program : Job {
   Context context;
   size_t next = 0;
   Step* current = nullptr;
+  bool borrows = false;  // its workspace is the host's
 
   // What stopped the run. Only steps that run alone may refuse, so one thread writes it.
   std::string failure;
@@ -102,7 +103,8 @@ void Executor::Deleter::operator()(Program* program) const { delete program; }
 
 Executor::Executor(int threads) : kernels_(best_kernels()), pool_(threads) {}
 
-int64_t Executor::load(const std::vector<StepSpec>& specs, const Extents& capacity) {
+int64_t Executor::load(const std::vector<StepSpec>& specs, const Extents& capacity,
+                       uint8_t* workspace, int64_t workspace_bytes) {
   std::unique_ptr<Program, Deleter> program(new Program);
   program->capacity = capacity;
   program->context.kernels = &kernels_;
@@ -116,8 +118,10 @@ int64_t Executor::load(const std::vector<StepSpec>& specs, const Extents& capaci
   }
   for (const auto& step : program->steps) step->plan(program->workspace, capacity);
   const std::lock_guard lock(busy_);
-  make_room(program->workspace.nbytes(threads()));
-  program->attach(memory_->data(), threads());
+  const int64_t needed = program->workspace.nbytes(threads());
+  program->borrows = needed <= workspace_bytes;
+  if (!program->borrows) make_room(needed);
+  program->attach(program->borrows ? workspace : memory_->data(), threads());
   programs_.push_back(std::move(program));
   return static_cast<int64_t>(programs_.size()) - 1;
 }
@@ -132,7 +136,7 @@ void Executor::make_room(int64_t nbytes) {
   if (memory_ && memory_->nbytes() >= nbytes) return;
   memory_ = std::make_unique<Memory>(std::max<int64_t>(nbytes, 64));
   for (const auto& program : programs_)
-    if (program) program->attach(memory_->data(), threads());
+    if (program && !program->borrows) program->attach(memory_->data(), threads());
 }
 
 Executor::Program& Executor::find(int64_t program) const {

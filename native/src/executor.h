@@ -120,11 +120,13 @@ class Executor {
   Pool& pool() { return pool_; }
   std::mutex& busy() { return busy_; }
   const char* isa() const { return kernels_.name; }
-  // Returns the program's number. Capacities bound the extents of every run.
-  int64_t load(const std::vector<StepSpec>& steps, const Extents& capacity);
+  // Returns the program's number. Capacities bound the extents of every run. The workspace lies in
+  // the memory given, if it is large enough, or in memory of the executor's own.
+  int64_t load(const std::vector<StepSpec>& steps, const Extents& capacity,
+               uint8_t* workspace = nullptr, int64_t workspace_bytes = 0);
   void unload(int64_t program);
-  // Bytes of the workspace that the loaded programs share, beyond arena, buffers and weights.
-  int64_t workspace_bytes() const { return memory_ ? memory_->nbytes() : 0; }
+  // Bytes that the executor had to allocate for workspace.
+  int64_t allocated_bytes() const { return memory_ ? memory_->nbytes() : 0; }
   // Copies `before`, runs the steps, copies `after`. One run at a time; allocates nothing.
   void run(int64_t program, const Extents& extents, const Transfer* before, size_t before_count,
            const Transfer* after, size_t after_count);

@@ -61,8 +61,10 @@ std::vector<StepSpec> specs_of(const nb::list& steps) {
   return specs;
 }
 
-int64_t load(Executor& executor, const nb::list& steps, std::tuple<int64_t, int64_t, int64_t> c) {
-  return executor.load(specs_of(steps), {std::get<0>(c), std::get<1>(c), std::get<2>(c)});
+int64_t load(Executor& executor, const nb::list& steps, std::tuple<int64_t, int64_t, int64_t> c,
+             int64_t workspace, int64_t workspace_bytes) {
+  return executor.load(specs_of(steps), {std::get<0>(c), std::get<1>(c), std::get<2>(c)},
+                       reinterpret_cast<uint8_t*>(workspace), workspace_bytes);
 }
 
 void run(Executor& executor, int64_t program, std::tuple<int64_t, int64_t, int64_t> extents,
@@ -151,8 +153,8 @@ NB_MODULE(_native, m) {
       .def(nb::init<int>(), "threads"_a)
       .def_prop_ro("threads", &Executor::threads)
       .def_prop_ro("isa", &Executor::isa)
-      .def_prop_ro("workspace_bytes", &Executor::workspace_bytes)
-      .def("load", load, "steps"_a, "capacity"_a)
+      .def_prop_ro("allocated_bytes", &Executor::allocated_bytes)
+      .def("load", load, "steps"_a, "capacity"_a, "workspace"_a = 0, "workspace_bytes"_a = 0)
       .def("unload", &Executor::unload, "program"_a)
       .def("run", run, "program"_a, "extents"_a, "before"_a, "after"_a)
       .def("pack", pack_matrix, "storage"_a, "layout"_a, "rows"_a, "columns"_a, "source"_a,

@@ -15,7 +15,7 @@ class BuildInfo(TypedDict):
     processors: int
 
 def isa() -> str:
-    """The instruction set in use: `HELIOS_ISA`, or the best; `ConfigurationError` if it can't be."""
+    """The instruction set in use: `HELIOS_ISA`, or the best that this processor runs."""
 
 def build_info() -> BuildInfo:
     """Compiler, sanitizer, the instruction sets this processor runs (best first), processors."""
@@ -60,13 +60,21 @@ class Executor:
     @property
     def isa(self) -> str: ...
     @property
-    def workspace_bytes(self) -> int:
-        """Bytes of the workspace that the loaded programs share."""
+    def allocated_bytes(self) -> int:
+        """Bytes that the executor had to allocate for workspace."""
 
-    def load(self, steps: list[Any], capacity: tuple[int, int, int]) -> int:
+    def load(
+        self,
+        steps: list[Any],
+        capacity: tuple[int, int, int],
+        workspace: int = 0,
+        workspace_bytes: int = 0,
+    ) -> int:
         """Load steps, with the largest B, T and S they will run at; returns the program's number.
 
-        Steps hold absolute addresses, which must stay valid until the program is unloaded.
+        Steps hold absolute addresses, which must stay valid until the program is unloaded. The
+        workspace lies in the memory given if it is large enough, else in memory of its own; all
+        programs share it, since nothing in it outlives a run.
         """
 
     def unload(self, program: int) -> None:

@@ -71,14 +71,17 @@ class Embedding final : public RowStep {
 class Normalise final : public RowStep {
  public:
   Normalise(const Params& p, bool norm)
-      : RowStep(count_of(p), p.positive("columns") * 2),
+      : RowStep(count_of(p), p.integer("repeat", 1) * p.positive("columns") * 2),
         x_(p.pointer<const float>("x")),
         weight_(norm ? p.pointer<const float>("weight") : nullptr),
         out_(p.optional_pointer<float>("out")),
         columns_(p.positive("columns")),
+        repeat_(p.integer("repeat", 1)),
         epsilon_(norm ? static_cast<float>(p.number("epsilon")) : 0.0f),
         target_(p, columns_) {
     quantum_ = kQuantTile;
+    if (repeat_ < 1 || (repeat_ > 1 && p.has("region")))
+      throw Error("repeat: must be positive, and 1 for quantised rows");
   }
 
   void plan(Workspace& workspace, const Extents& capacity) override {
@@ -93,7 +96,7 @@ class Normalise final : public RowStep {
  protected:
   void rows(const Context& context, int64_t begin, int64_t end, int thread) override {
     float* scratch = reinterpret_cast<float*>(workspace_->of_thread(thread));
-    for (int64_t t = begin; t < end; ++t) {
+    for (int64_t t = begin * repeat_; t < end * repeat_; ++t) {
       const float* y = x_ + t * columns_;
       if (weight_ != nullptr) {
         float* normed = out_ != nullptr ? out_ + t * columns_ : scratch;
@@ -109,6 +112,7 @@ class Normalise final : public RowStep {
   const float* weight_;
   float* out_;
   int64_t columns_;
+  int64_t repeat_;  // rows of `columns` per row of the leading dimension
   float epsilon_;
   QuantTarget target_;
   const Workspace* workspace_ = nullptr;

@@ -1,0 +1,139 @@
+"""What the CPU device can run: layouts, materializers, one provider per operation and profile."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from helios.compile.capabilities import (
+    CapabilityCatalog,
+    DeviceDescriptor,
+    Layout,
+    MaterializerKind,
+    MaterializerSpec,
+    ProviderSpec,
+)
+from helios.compile.demand import Demand, Term
+from helios.contract.kinds import WeightStorage
+from helios.errors import ConfigurationError
+from helios.program.ops import OPS, WEIGHT
+
+PLANES: Mapping[str, int] = {"f32": 0, "a8": 1, "a16": 2}
+"""Numerical profiles, and the bytes of a quantised activation in each."""
+
+# Sixteen output rows are interleaved; `block_nbytes` counts a row's share of a group of columns.
+_LAYOUTS = (
+    Layout("w4g32", block=32, block_nbytes=20, row_multiple=16),
+    Layout("w4g32f", block=32, block_nbytes=24, row_multiple=16),
+    Layout("w8g32", block=32, block_nbytes=34, row_multiple=16),
+    Layout("w8g32m", block=32, block_nbytes=40, row_multiple=16),
+    Layout("w8g16", block=32, block_nbytes=40, row_multiple=16),
+    Layout("w8g16m", block=32, block_nbytes=48, row_multiple=16),
+    Layout("f16", block=1, block_nbytes=2, row_multiple=16),
+    Layout("bf16", block=1, block_nbytes=2, row_multiple=16),
+    Layout("f32", block=1, block_nbytes=4, row_multiple=16),
+)
+FLAT = Layout("flat", block=1, block_nbytes=4)
+"""Plain float32 in row order, as vectors are kept."""
+
+_MATRICES = tuple(layout.name for layout in _LAYOUTS)
+
+_NATURAL: Mapping[str, str] = {
+    "f32": "f32",
+    "f16": "f16",
+    "bf16": "bf16",
+    "q4_0": "w4g32",
+    "q4_1": "w4g32",
+    "q4_k": "w4g32f",
+    "q8_0": "w8g32",
+    "q5_0": "w8g32",
+    "iq4_nl": "w8g32",
+    "q5_1": "w8g32m",
+    "q5_k": "w8g32m",
+    "mxfp4": "w8g32m",
+    "q6_k": "w8g16",
+    "q3_k": "w8g16",
+    "q2_k": "w8g16m",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Repack:
+    """An exact materializer; the work is done by the native executor."""
+
+    spec: MaterializerSpec
+
+
+def planes_of(numerics: str) -> int:
+    """Bytes of a quantised activation; `ConfigurationError` for an unknown profile."""
+    if numerics not in PLANES:
+        raise ConfigurationError(
+            "no such numerical profile",
+            field="--numerics",
+            value=numerics,
+            remedy=f"choose one of {', '.join(PLANES)}",
+        )
+    return PLANES[numerics]
+
+
+def materializers() -> Mapping[str, Repack]:
+    """Every materializer by name: to the natural layout of each storage, and to plain vectors."""
+    found: list[MaterializerSpec] = []
+    for storage in WeightStorage:
+        name = storage.name.lower()
+        repack = MaterializerKind.REPACK
+        found.append(MaterializerSpec(f"cpu.{name}", repack, name, _NATURAL[name]))
+        kind = MaterializerKind.IDENTITY if storage is WeightStorage.F32 else repack
+        found.append(MaterializerSpec(f"cpu.{name}-flat", kind, name, FLAT.name))
+    return {spec.name: Repack(spec) for spec in found}
+
+
+def functions() -> Mapping[str, Callable[..., object]]:
+    """Providers are native: the registry names them, lowering knows them."""
+    return {f"cpu.{kind}": _run_natively for kind in OPS}
+
+
+def _run_natively(*_operands: object) -> object:
+    raise NotImplementedError("native steps are not called one by one")
+
+
+def descriptor(isa: str, numerics: str) -> DeviceDescriptor:
+    """The device as a plan names it."""
+    planes_of(numerics)
+    return DeviceDescriptor(kind="cpu", isa=isa, numerics=numerics)
+
+
+def catalog(
+    device: DeviceDescriptor, known: Mapping[str, Repack], threads: int
+) -> CapabilityCatalog:
+    """The catalog of the device."""
+    return CapabilityCatalog(
+        device=device,
+        layouts=(*_LAYOUTS, FLAT),
+        providers=tuple(_provider(kind, threads) for kind in OPS),
+        materializers=tuple(m.spec for m in known.values()),
+    )
+
+
+def _provider(kind: str, threads: int) -> ProviderSpec:
+    weights = [o for o in OPS[kind].operands if WEIGHT in o.places]
+    return ProviderSpec(
+        name=f"cpu.{kind}",
+        operation=kind,
+        version=OPS[kind].version,
+        weight_layouts={o.name: _MATRICES if len(o.shape) > 1 else (FLAT.name,) for o in weights},
+        attributes={},
+        scratch=_scratch(kind, threads),
+    )
+
+
+def _scratch(kind: str, threads: int) -> Demand:
+    """Workspace: each thread's own, quantised copies of activations, partial attention.
+
+    Regions of one step's neighbours live beside its own, so the largest kinds count for all.
+    """
+    each = threads * (256 << 10)
+    if kind == "linear":
+        copies = Term(3 * 104, ("A", "K"), 32)
+        return Demand(fixed=each + (4 << 20), terms=(copies, Term(64 * threads, ("K",))))
+    if kind == "sample":
+        return Demand(fixed=each, terms=(Term(16 * threads, ("V",)),))
+    return Demand()

@@ -1,0 +1,171 @@
+"""The CPU device: programs lowered to native steps over planned memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from helios import _native
+from helios.compile.accuracy import TensorError
+from helios.compile.composition import CompiledModel, RuntimeComposition
+from helios.compile.plan import Plan, ProgramPlan
+from helios.errors import CompileError, ConfigurationError, DeviceError
+from helios.program.extents import ROWS, SAMPLED, TOKENS
+from helios.program.ir import Program
+from helios.runtime.cpu.catalog import catalog, descriptor, functions, materializers, planes_of
+from helios.runtime.cpu.lower import Step, lifetimes, lower
+from helios.runtime.cpu.placement import PackedWeight, Placement, place
+from helios.runtime.cpu.schedule import Schedule, schedule
+from helios.runtime.cpu.weights import PackedWeights, layouts
+from helios.runtime.device import Progress, WeightSource
+from helios.runtime.packing import PackedStep
+from helios.runtime.storage import Storage
+
+DEFAULT_NUMERICS = "a16"
+
+_NO_TRANSFERS = np.zeros((0, 3), dtype=np.int64)
+
+
+class CpuRuntime:
+    """The native kernels on some threads, in one numerical profile.
+
+    `threads` None takes every processor that this process may use. Raises `ConfigurationError`
+    for a count or profile that can't be had, or an instruction set forced in vain.
+    """
+
+    def __init__(self, threads: int | None = None, numerics: str = DEFAULT_NUMERICS) -> None:
+        if threads is not None and not 1 <= threads <= 1024:
+            raise ConfigurationError(
+                "must lie between 1 and 1024", field="--threads", value=threads
+            )
+        self.threads = threads or _native.usable_processors()
+        self.descriptor = descriptor(_native.isa(), numerics)
+        self._planes = planes_of(numerics)
+        known = materializers()
+        self._composition = RuntimeComposition(
+            self, functions(), known, catalog(self.descriptor, known, self.threads)
+        )
+
+    def composition(self) -> RuntimeComposition:
+        """The composition of this runtime with its own catalog."""
+        return self._composition
+
+    def load(
+        self,
+        compiled: CompiledModel,
+        storage: Storage,
+        weights: WeightSource,
+        progress: Progress | None = None,
+    ) -> "CpuRunner":
+        """Pack all weights, lower every program for every frame.
+
+        Raises `ForeignPlanError` for a model that another composition compiled.
+        """
+        compiled.require_composition(self._composition)
+        executor = _native.Executor(self.threads)
+        packed = PackedWeights(
+            executor, compiled.plan.weights, compiled.contract, weights, progress
+        )
+        return CpuRunner(executor, compiled, storage, packed, self._planes)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A program's native steps and the capacities they were lowered for."""
+
+    steps: list[Step]
+    capacity: tuple[int, int, int]
+
+
+class CpuRunner:
+    """A plan's programs, loaded in the executor once per frame."""
+
+    errors: Mapping[str, TensorError] = {}  # every materializer is exact
+
+    def __init__(
+        self,
+        executor: _native.Executor,
+        compiled: CompiledModel,
+        storage: Storage,
+        weights: PackedWeights,
+        planes: int,
+    ) -> None:
+        self._executor = executor
+        self._storage = storage
+        self._weights = weights
+        self._loaded: dict[tuple[str, int], int] = {}
+        scratch = storage.scratch
+        for program in compiled.programs:
+            for frame in range(compiled.plan.frames):
+                steps = lower_program(
+                    program, compiled.plan, storage, frame, weights.by_name, planes
+                )
+                self._loaded[program.name, frame] = executor.load(
+                    steps.steps, steps.capacity, int(scratch.ctypes.data), scratch.nbytes
+                )
+        self.allocated_nbytes = weights.nbytes + executor.allocated_bytes
+
+    def run(self, step: PackedStep) -> None:
+        """Run a packed step. Raises `DeviceError` where a frame's index is out of range."""
+        loaded = self._loaded.get((step.program, step.frame))
+        if loaded is None:
+            raise DeviceError("no such program", field="step.program", value=step.program)
+        extents = (step.lengths[ROWS], step.lengths[TOKENS], step.lengths[SAMPLED])
+        self._executor.run(loaded, extents, _NO_TRANSFERS, _NO_TRANSFERS)
+
+    def close(self) -> None:
+        """Forget programs; memory goes with the last reference."""
+        for loaded in self._loaded.values():
+            self._executor.unload(loaded)
+        self._loaded.clear()
+
+
+def lower_program(
+    program: Program,
+    plan: Plan,
+    storage: Storage,
+    frame: int,
+    weights: Mapping[str, PackedWeight],
+    planes: int,
+) -> Lowered:
+    """The native steps of one program for one frame.
+
+    Values that a plan retains keep their planned places and nothing is fused, so that every
+    operation's result can be observed. Otherwise the fused program is placed anew inside the
+    planned arena.
+    """
+    program_plan = plan.program(program.name)
+    fused = _fused(program, program_plan, plan.arena_nbytes, layouts(weights), planes)
+    nodes, offsets = fused or _as_planned(program, program_plan, layouts(weights), planes)
+    placement = Placement(
+        arena=int(storage.arena.ctypes.data),
+        value_offset=offsets,
+        buffer_address={
+            b.name: int(storage.array(b.name, frame).ctypes.data) for b in program.buffers()
+        },
+        weights=weights,
+    )
+    lengths = program_plan.lengths
+    steps = lower(program, nodes, placement, lengths, planes)
+    capacity = (lengths.get(ROWS, 0), lengths.get(TOKENS, 0), lengths.get(SAMPLED, 0))
+    return Lowered(steps, capacity)
+
+
+def _fused(
+    program: Program, plan: ProgramPlan, arena: int, known: Mapping[str, str], planes: int
+) -> tuple[Schedule, Mapping[str, int]] | None:
+    """The fused schedule and its places; None where values are observed or it needs more room."""
+    if plan.retained:
+        return None
+    nodes = schedule(program, known, fuse=True, planes=planes)
+    try:
+        return nodes, place(lifetimes(nodes, plan.lengths), arena)
+    except CompileError:
+        return None
+
+
+def _as_planned(
+    program: Program, plan: ProgramPlan, known: Mapping[str, str], planes: int
+) -> tuple[Schedule, Mapping[str, int]]:
+    nodes = schedule(program, known, fuse=False, planes=planes)
+    return nodes, {p.name: p.offset for p in plan.placements}

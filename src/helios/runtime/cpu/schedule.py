@@ -1,0 +1,283 @@
+"""Which operations run together: programs as nodes that save passes over memory.
+
+Fusing never changes a number. Products of the same input share its quantised form and one round
+of work; gate and up run with their activation; a residual is added as a product is stored; norms,
+gates and attention leave their results quantised where products read them. Views of heads are
+not copied.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from helios.program.ir import Op, Program, Ref, Value
+
+INTEGER_LAYOUTS = frozenset({"w4g32", "w4g32f", "w8g32", "w8g32m", "w8g16", "w8g16m"})
+GROUP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation with what its results are also needed as.
+
+    `quantised`: its result is wanted in quantised form; `plain`: it is wanted as it is.
+    """
+
+    op: Op
+    quantised: bool = False
+    plain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One matrix of a round: where its result goes, and what is added to it."""
+
+    linear: Op
+    out: Value
+    residual: Ref | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Products of one input. `integer` says that the input is read in quantised form."""
+
+    x: Ref
+    products: tuple[Product, ...]
+    integer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """function(gate · x) · (up · x), in one round."""
+
+    x: Ref
+    gate: Op
+    up: Op
+    activation: Op
+    integer: bool
+    quantised: bool = False
+    plain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Quantise:
+    """The quantised form of a value that no earlier node could leave."""
+
+    x: Ref
+
+
+Scheduled = Node | Round | Gated | Quantise
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Nodes in order, and the value that each view is a view of."""
+
+    nodes: tuple[Scheduled, ...]
+    views: Mapping[Value, Ref] = field(hash=False)
+
+    def root(self, ref: Ref) -> Ref:
+        """What a reference stands for once views are seen through."""
+        while isinstance(ref, Value) and ref in self.views:
+            ref = self.views[ref]
+        return ref
+
+
+def schedule(program: Program, layouts: Mapping[str, str], *, fuse: bool, planes: int) -> Schedule:
+    """Nodes for a program whose weights have the given layouts.
+
+    `planes` is 0 for float activations, else the bytes of a quantised one. Without `fuse` every
+    operation stands alone, as it must where values are observed.
+    """
+    return _Scheduler(program, layouts, fuse, planes).run()
+
+
+def is_view(op: Op) -> bool:
+    """Whether a result has the bytes of its operand."""
+    if op.kind == "merge_heads":
+        return True
+    if op.kind != "split_heads":
+        return False
+    operand = op.operands[0]
+    assert operand is not None
+    heads, dim = op.attributes["heads"], op.attributes["dim"]
+    assert isinstance(heads, int)
+    assert isinstance(dim, int)
+    return operand.type.shape[-1] == heads * dim
+
+
+class _Scheduler:
+    def __init__(
+        self, program: Program, layouts: Mapping[str, str], fuse: bool, planes: int
+    ) -> None:
+        self._ops = program.ops
+        self._layouts = layouts
+        self._fuse = fuse
+        self._planes = planes
+        self._views: dict[Value, Ref] = {}
+        self._users: dict[Ref, list[int]] = {}
+        self._taken: set[int] = set()
+        self._defined: set[Ref] = set()
+
+    def run(self) -> Schedule:
+        if self._fuse:
+            self._see_views()
+        for index, op in enumerate(self._ops):
+            for operand in op.operands:
+                if isinstance(operand, Value):
+                    self._users.setdefault(self._root(operand), []).append(index)
+        nodes = tuple(self._nodes())
+        return Schedule(tuple(self._with_quantisation(nodes)), self._views)
+
+    def _see_views(self) -> None:
+        for index, op in enumerate(self._ops):
+            if is_view(op) and isinstance(op.operands[0], Value):
+                self._views[op.results[0]] = op.operands[0]
+                self._taken.add(index)
+
+    def _root(self, ref: Ref) -> Ref:
+        while isinstance(ref, Value) and ref in self._views:
+            ref = self._views[ref]
+        return ref
+
+    # ---- grouping ----------------------------------------------------------------------------
+
+    def _nodes(self) -> Iterator[Scheduled]:
+        for index, op in enumerate(self._ops):
+            if index in self._taken:
+                continue
+            if op.kind == "linear":
+                yield from self._products(index)
+            else:
+                self._defined.update(op.results)
+                yield Node(op)
+
+    def _products(self, index: int) -> Iterator[Scheduled]:
+        """All products of one input, moved up to the first of them."""
+        x = self._input(index)
+        integer = self._is_integer(self._ops[index])
+        members = [index]
+        if self._fuse:
+            members += [
+                other
+                for other in self._users.get(x, [])
+                if other > index
+                and self._ops[other].kind == "linear"
+                and self._is_integer(self._ops[other]) == integer
+            ]
+        for gate, up, activation in self._gates(members):
+            members = [m for m in members if m not in (gate, up)]
+            self._taken.update((gate, up, activation))
+            ops = self._ops
+            self._defined.update(ops[activation].results)
+            yield Gated(x, ops[gate], ops[up], ops[activation], integer)
+        if members:
+            self._taken.update(members)
+            products = tuple(self._product(member) for member in members)
+            self._defined.update(p.out for p in products)
+            yield Round(x, products, integer)
+
+    def _product(self, index: int) -> Product:
+        op = self._ops[index]
+        added = self._residual(index) if self._fuse else None
+        if added is None:
+            return Product(op, op.results[0])
+        self._taken.add(added)
+        add = self._ops[added]
+        left, right = (self._root(o) for o in add.operands if o is not None)
+        return Product(op, add.results[0], right if left == op.results[0] else left)
+
+    def _residual(self, index: int) -> int | None:
+        """The addition that is the only use of a product, if its other side is already there."""
+        result = self._ops[index].results[0]
+        users = self._users.get(result, [])
+        if len(users) != 1 or self._ops[users[0]].kind != "add":
+            return None
+        sides = [self._root(o) for o in self._ops[users[0]].operands if o is not None]
+        others = [side for side in sides if side != result]
+        if len(others) != 1 or (isinstance(others[0], Value) and others[0] not in self._defined):
+            return None
+        return users[0]
+
+    def _gates(self, members: list[int]) -> Iterator[tuple[int, int, int]]:
+        made = {self._ops[m].results[0]: m for m in members}
+        if not self._fuse:
+            return
+        for result, gate in list(made.items()):
+            users = self._users.get(result, [])
+            if len(users) != 1 or self._ops[users[0]].kind != "gated_activation":
+                continue
+            sides = self._ops[users[0]].operands
+            other = sides[1]
+            up = made.get(other) if isinstance(other, Value) else None
+            if sides[0] == result and up is not None and other is not None:
+                if len(self._users[other]) == 1:
+                    yield gate, up, users[0]
+
+    def _input(self, index: int) -> Ref:
+        x = self._ops[index].operands[0]
+        assert x is not None
+        return self._root(x)
+
+    def _is_integer(self, op: Op) -> bool:
+        weight = op.operands[1]
+        assert weight is not None
+        return self._planes > 0 and self._layouts[weight.name] in INTEGER_LAYOUTS
+
+    # ---- quantised forms ---------------------------------------------------------------------
+
+    def _with_quantisation(self, nodes: tuple[Scheduled, ...]) -> Iterator[Scheduled]:
+        """Have producers quantise what products read, or do it before the first that reads it."""
+        wanted = {n.x for n in nodes if isinstance(n, Round | Gated) and n.integer}
+        done: set[Ref] = set()
+        for node in nodes:
+            made = _result(node)
+            if made is not None and made in wanted and self._fuse and _can_quantise(node):
+                done.add(made)
+                yield self._quantising(node, self._is_plain(made, nodes))
+                continue
+            if isinstance(node, Round | Gated) and node.integer and node.x not in done:
+                done.add(node.x)
+                yield Quantise(node.x)
+            yield node
+
+    def _is_plain(self, value: Ref, nodes: tuple[Scheduled, ...]) -> bool:
+        """Whether anything reads a value in its plain form."""
+        for node in nodes:
+            if isinstance(node, Round | Gated):
+                reads = [] if node.integer else [node.x]
+                if isinstance(node, Round):
+                    reads += [p.residual for p in node.products if p.residual is not None]
+            elif isinstance(node, Node):
+                reads = [self._root(o) for o in node.op.operands if o is not None]
+            else:
+                reads = [node.x]
+            if value in reads:
+                return True
+        return False
+
+    def _quantising(self, node: Scheduled, plain: bool) -> Scheduled:
+        if isinstance(node, Gated):
+            return Gated(node.x, node.gate, node.up, node.activation, node.integer, True, plain)
+        assert isinstance(node, Node)
+        return Node(node.op, quantised=True, plain=plain)
+
+
+def _result(node: Scheduled) -> Value | None:
+    if isinstance(node, Gated):
+        return node.activation.results[0]
+    if isinstance(node, Node) and len(node.op.results) == 1:
+        return node.op.results[0]
+    return None
+
+
+def _can_quantise(node: Scheduled) -> bool:
+    if isinstance(node, Gated):
+        width = node.activation.results[0].type.shape[-1]
+        return isinstance(width, int) and width % GROUP == 0
+    if not isinstance(node, Node):
+        return False
+    shape = node.op.results[0].type.shape
+    width = shape[-1]
+    if not isinstance(width, int) or width % GROUP != 0:
+        return False
+    return node.op.kind == "paged_attention" or (node.op.kind == "rms_norm" and len(shape) == 2)
