@@ -1,7 +1,7 @@
 """Broken serving metadata, cache, vision and stored things."""
 
-from contract_cases import Case, buffer, graph, history, program, unbind
-from contract_examples import F32, PAGES, SLOTS, tensor
+from contract_cases import Case, buffer, graph, history, program, transport, unbind
+from contract_examples import F32, I32, PAGES, SLOTS, tensor
 
 from helios.schema import contract_pb2 as pb
 from helios.schema import frontend_pb2, manifest_pb2
@@ -167,7 +167,7 @@ CACHE = [
     Case(
         "page_tables_cover_context",
         "draft_table",
-        lambda c, m: setattr(c.model.cache.page_tables[1], "page_offset", 2),
+        lambda c, m: transport(m, "draft_table").type.CopyFrom(tensor(I32, "R", PAGES - 1)),
     ),
     Case("paged_histories_have_tables", "cache.page_tables", lambda c, m: untable(c)),
 ]

@@ -91,7 +91,7 @@ class HistoryRegion:
 
 @dataclass(frozen=True, slots=True)
 class PageTableView:
-    """A page-table destination whose entries start `page_offset` pages into a request."""
+    """A page-table destination: entry j of a row is page `page_offset + j` of the request."""
 
     destination: str
     page_offset: int

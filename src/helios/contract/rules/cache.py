@@ -155,7 +155,7 @@ def page_tables_are_bound(contract: PreparedContract) -> None:
 
 
 def page_tables_cover_context(contract: PreparedContract) -> None:
-    """A page table has an entry for every page from its offset to the end of a context."""
+    """A row of a page table has an entry for every page of a context, shifted within it."""
     pages = -(-contract.context_tokens // contract.cache.page_tokens)
     for view in contract.cache.page_tables:
         field = f"cache.page_tables.{view.destination}"
@@ -165,12 +165,9 @@ def page_tables_cover_context(contract: PreparedContract) -> None:
             raise refusal(
                 f"{field}.page_offset", "lies outside a context", view.page_offset, f"0 to {pages}"
             )
-        if isinstance(entries, str) or entries < pages + view.page_offset:
+        if isinstance(entries, str) or entries < pages:
             raise refusal(
-                field,
-                f"must have {pages + view.page_offset} entries a row",
-                entries,
-                "widen the destination",
+                field, f"must have {pages} entries a row", entries, "widen the destination"
             )
 
 
