@@ -17,6 +17,7 @@ from tiny_gguf import METADATA, write_gguf
 from transformers import PreTrainedModel
 from transformers_agreement import assert_agreement
 
+from helios.ignition.recipes.registry import recipe_for
 from helios.ignition.sources.open import open_source
 
 ARCHITECTURES = {
@@ -119,3 +120,15 @@ def permuted(values: np.ndarray, heads: int) -> np.ndarray:
     """Rows of each head reordered so that rotary pairs lie side by side."""
     halves = values.reshape(heads, 2, -1, *values.shape[1:])
     return halves.swapaxes(1, 2).reshape(values.shape)
+
+
+@pytest.mark.parametrize("changes", [{"scale_linear": 3.0}, {"scaling.factor": 3.0}])
+def test_a_factor_without_a_type_is_linear(changes: Mapping[str, float], tmp_path: Path) -> None:
+    def frequencies(name: str, **facts: object) -> bytes:
+        metadata = {**METADATA, **{f"llama.rope.{k}": v for k, v in facts.items()}}
+        recipe = recipe_for(open_source(write_gguf(tmp_path / name, metadata)))
+        return bytes(recipe.tensors["rope.frequencies"].data())
+
+    named = {"scaling.type": "linear", "scaling.factor": 3.0}
+    assert frequencies("a.gguf", **changes) == frequencies("b.gguf", **named)
+    assert frequencies("a.gguf", **changes) != frequencies("c.gguf")

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from helios.contract.kinds import WeightStorage
+from helios.contract.rules.resources import BLOCKS
 from helios.errors import SourceError
-from helios.ignition.sources.storage import BLOCKS
 
 # Byte offsets of the half-precision scales and minima within a block.
 _SCALES = {

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from helios.contract.rules.resources import BLOCKS
 from helios.ignition.finite import check_finite
 from helios.ignition.sources.source import SourceTensor
-from helios.ignition.sources.storage import BLOCKS
 from helios.schema import manifest_pb2
 
 RESOURCE = "weights"

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from math import prod
 
 from helios.ignition.preparation.geometry import Geometry
 from helios.ignition.preparation.graph import Graph, cache_planes, continuation_rows
@@ -104,10 +105,8 @@ def _state_views(graphs: Sequence[Graph]) -> list[pb.StateView]:
 
 
 def _whole_buffer(buffer: Buffer) -> pb.StateView:
-    row = buffer.type.dtype.nbytes
-    for dim in buffer.type.shape[1:]:
-        assert isinstance(dim, int)  # only the row dimension of a state buffer is an extent
-        row *= dim
+    """Rows of a state buffer, all of whose other dimensions are constants."""
+    row = buffer.type.dtype.nbytes * prod(int(dim) for dim in buffer.type.shape[1:])
     return pb.StateView(name=buffer.name, buffer=buffer.name, row_stride=row, row_bytes=row)
 
 

@@ -17,23 +17,42 @@ class RopeSettings:
     partial: float = 1.0
 
 
+_GGUF_PREFIX = "rope.scaling."
+_GGUF_KEYS = frozenset(
+    {
+        "type",
+        "factor",
+        "original_context_length",
+        "attn_factor",
+        "finetuned",
+        "yarn_beta_fast",
+        "yarn_beta_slow",
+    }
+)
+
+
 def gguf_scaling(facts: Facts) -> Scaling:
-    """Scaling keys of a GGUF file. Llama 3's piecewise scaling is a tensor there, not a key."""
-    kind = facts.text("rope.scaling.type", "none")
-    if kind == "none":
+    """Scaling keys of a GGUF file. Llama 3's piecewise scaling is a tensor there, not a key.
+
+    A factor without a type is linear, as is the older key `rope.scale_linear`.
+    """
+    for key in sorted(facts.keys()):
+        if key.startswith(_GGUF_PREFIX) and key.removeprefix(_GGUF_PREFIX) not in _GGUF_KEYS:
+            raise _unsupported(facts.name(key), key)
+    kind = facts.text("rope.scaling.type", "linear")
+    factor = facts.positive("rope.scaling.factor", facts.positive("rope.scale_linear", 1.0))
+    if kind == "none" or (kind == "linear" and factor == 1):
         return None
-    factor = facts.positive("rope.scaling.factor", 1.0)
     if kind == "linear":
         return LinearScaling(factor)
     if kind == "yarn":
-        original = facts.integer("rope.scaling.original_context_length")
         extra = facts.positive("rope.scaling.attn_factor", 1.0)
         return YarnScaling(
             factor,
-            original,
+            facts.integer("rope.scaling.original_context_length"),
             facts.positive("rope.scaling.yarn_beta_fast", 32.0),
             facts.positive("rope.scaling.yarn_beta_slow", 1.0),
-            extra * (0.1 * math.log(factor) + 1.0),
+            extra * _yarn_magnitude(factor, 1.0),
         )
     raise _unsupported(facts.name("rope.scaling.type"), kind)
 
@@ -107,10 +126,10 @@ def _yarn_magnitude(factor: float, scale: float) -> float:
     return 0.1 * scale * math.log(factor) + 1.0 if factor > 1 else 1.0
 
 
-def _unsupported(field: str, kind: str) -> SourceError:
+def _unsupported(field: str, value: str) -> SourceError:
     return SourceError(
         "unsupported rotary scaling",
         field=field,
-        value=kind,
+        value=value,
         remedy="supported: default, linear, llama3, yarn",
     )

@@ -36,14 +36,14 @@ class GgufSource:
         self._data = map_file(path)
         header = read_header(self._data, path.name)
         self._fields = header.fields
+        _check_whole(self._view("split."))
         general = self._view("general.")
         self.architecture = general.text("architecture")
         self.name = general.text("name", path.stem)
         self.config = self._view(f"{self.architecture}.")
         self.tensors: Mapping[str, SourceTensor] = self._tensors(header)
         self.tokenizer = _vocabulary(self._view("tokenizer.ggml."))
-        template = self._fields.get("tokenizer.chat_template")
-        self.chat_template = template if isinstance(template, str) else None
+        self.chat_template = self._view("tokenizer.").text("chat_template", "") or None
         self.license = License(general.text("license", ""), general.text("license.text", ""))
         self.sampling = _sampling(self._view("general.sampling."))
 
@@ -65,6 +65,16 @@ class GgufSource:
 
     def _load(self, entry: TensorEntry) -> memoryview:
         return self._data[entry.offset : entry.offset + entry.nbytes]
+
+
+def _check_whole(split: Facts) -> None:
+    if split.whole("count", 1) > 1:
+        raise SourceError(
+            "only one file of several",
+            field=split.name("count"),
+            value=split.whole("count"),
+            remedy="merge the files first, with llama-gguf-split --merge",
+        )
 
 
 def _vocabulary(facts: Facts) -> GgmlVocabulary:

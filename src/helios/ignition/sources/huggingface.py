@@ -149,7 +149,7 @@ class HuggingFaceSource:
     def _template(self, settings: Facts) -> str | None:
         content = self._bytes("chat_template.jinja")
         if content is not None:
-            return content.decode(errors="replace")
+            return _text(content, "chat_template.jinja")
         if "chat_template" not in settings:
             return None
         try:
@@ -164,6 +164,15 @@ class HuggingFaceSource:
         card = (self._bytes("README.md") or b"").decode(errors="replace")
         found = _LICENSE_LINE.search(card[:4096])
         return License(found[1] if found else "", text.decode(errors="replace"))
+
+
+def _text(content: bytes, name: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"not UTF-8 text: {error}", field=name, remedy="download the folder again"
+        ) from None
 
 
 def _token_text(settings: Facts, key: str) -> str | None:
