@@ -1,30 +1,45 @@
-"""Devices by name: the ones of this machine, the ones this engine knows, and catalog files."""
+"""Devices by name: those of this machine, those this engine knows, and catalog files."""
 
+import os
 from pathlib import Path
 
 from helios.compile.capabilities import CapabilityCatalog
 from helios.compile.catalog_file import read_catalog
 from helios.errors import ConfigurationError
 
-KNOWN = "cpu, cpu:INSTRUCTION-SET, reference, or a catalog file"
+INSTRUCTION_SETS = ("baseline", "avx2", "avxvnni", "avx512", "avx512vnni", "neon")
 
 
-def device_catalog(device: str, numerics: str = "") -> CapabilityCatalog:
-    """What a device can run. Raises `ConfigurationError` for one that nobody knows.
+def device_catalog(device: str, numerics: str = "", threads: int = 0) -> CapabilityCatalog:
+    """What a device can run: `cpu`, `cpu:avx512`, `reference`, or a catalog file.
 
-    `numerics` is a numerical profile of the CPU runtime; empty means its default.
+    `numerics` and `threads` configure a CPU; empty and 0 mean the runtime's defaults. Nothing is
+    allocated. Raises `ConfigurationError` for a device that nobody knows.
     """
     if Path(device).is_file():
-        return read_catalog(Path(device).read_text())
+        return read_catalog(Path(device).read_text(errors="replace"))
     kind, _, isa = device.partition(":")
-    if kind == "reference" and not isa and not numerics:
+    if kind == "reference" and not isa:
         from helios.runtime.reference.device import ReferenceRuntime
 
         return ReferenceRuntime().composition().catalog
-    if kind == "cpu":
-        from helios.runtime.cpu.catalog import cpu_catalog
-
-        return cpu_catalog(isa, numerics)
+    if kind == "cpu" and isa in ("", *INSTRUCTION_SETS):
+        return _cpu_catalog(isa, numerics, threads)
     raise ConfigurationError(
-        "unknown device", field="--device", value=device, remedy=f"use {KNOWN}"
+        "unknown device",
+        field="--device",
+        value=device,
+        remedy=f"use cpu, cpu: and one of {', '.join(INSTRUCTION_SETS)}, reference, or a catalog "
+        "file that `helios plan --write-catalog` wrote",
     )
+
+
+def _cpu_catalog(isa: str, numerics: str, threads: int) -> CapabilityCatalog:
+    from helios.runtime.cpu.catalog import catalog, descriptor, materializers
+    from helios.runtime.cpu.device import DEFAULT_NUMERICS, CpuRuntime
+
+    numerics = numerics or DEFAULT_NUMERICS
+    if not isa:
+        return CpuRuntime(threads or None, numerics).composition().catalog
+    count = threads or len(os.sched_getaffinity(0))
+    return catalog(descriptor(isa, numerics), materializers(), count)

@@ -246,8 +246,9 @@ class _Decider:
 
     def _reason(self, op: Op, others: int) -> str:
         layouts = [self._layouts[o.name] for o in op.operands if isinstance(o, Weight)]
-        accepts = f"accepts {', '.join(layouts)}" if layouts else "implements it"
-        return f"first in preference that {accepts}" if others else f"{accepts}, the only one"
+        if not others:
+            return "the only provider"
+        return f"preferred among those for {', '.join(layouts)}" if layouts else "preferred"
 
 
 def _objection(provider: ProviderSpec, op: Op, layouts: Mapping[str, str]) -> str:
