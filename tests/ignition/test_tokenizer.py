@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_gguf import METADATA, write_gguf
 from tokenizers import models, normalizers, pre_tokenizers, trainers
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from helios.frontend.tokenizer import Tokenizer
 from helios.ignition.sources.gguf import GgufSource
@@ -47,12 +47,18 @@ def mine(smollm2_gguf: Path) -> tokenizers.Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def oracle(smollm2_gguf: Path) -> tokenizers.Tokenizer:
+def loaded(smollm2_gguf: Path) -> PreTrainedTokenizerBase:
+    tokenizer = AutoTokenizer.from_pretrained(smollm2_gguf.parent, gguf_file=smollm2_gguf.name)
+    assert isinstance(tokenizer, PreTrainedTokenizerBase)
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def oracle(loaded: PreTrainedTokenizerBase) -> tokenizers.Tokenizer:
     """The tokenizer transformers makes of the file, with the digit splitting it leaves out.
 
     SmolLM2's own tokenizer.json splits digits one by one before the byte-level expression.
     """
-    loaded = AutoTokenizer.from_pretrained(smollm2_gguf.parent, gguf_file=smollm2_gguf.name)
     tokenizer = loaded.backend_tokenizer
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -79,9 +85,8 @@ def test_smollm2_encodes_any_text_as_transformers_does(
 
 
 def test_a_rendered_conversation_encodes_as_transformers_does(
-    smollm2_gguf: Path, mine: tokenizers.Tokenizer
+    loaded: PreTrainedTokenizerBase, mine: tokenizers.Tokenizer
 ) -> None:
-    loaded = AutoTokenizer.from_pretrained(smollm2_gguf.parent, gguf_file=smollm2_gguf.name)
     messages = [
         {"role": "user", "content": "What is gravity?"},
         {"role": "assistant", "content": "A force."},
