@@ -49,8 +49,9 @@ class Serving:
         limits: Limits | None = None,
         defaults: ServingDefaults | None = None,
         api_key: str | None = None,
+        engine: Any = None,
     ) -> None:
-        self.engine = ScriptedEngine(script or answering(WORDS, text, EOS))
+        self.engine: Any = engine or ScriptedEngine(script or answering(WORDS, text, EOS))
         served = ServedModel(
             "small",
             ("tiny",),

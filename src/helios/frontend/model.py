@@ -7,7 +7,8 @@ from helios.contract.kinds import ToolParser
 from helios.contract.syntax import PreparedFrontend
 from helios.engine.messages import Generate
 from helios.errors import RequestError
-from helios.frontend.parsing import ParserFactory, plain_parser
+from helios.frontend.parsers import parser_factory
+from helios.frontend.parsing import ParserFactory
 from helios.frontend.prompt import ChatInput, ChatPrompts, Prompt
 from helios.frontend.stops import StopMonitor
 from helios.frontend.template import Template
@@ -64,17 +65,13 @@ class Frontend:
         )
 
 
-def load_frontend(
-    syntax: PreparedFrontend,
-    tokenizer: str,
-    template: str | None,
-    parsers: ParserFactory = plain_parser,
-) -> Frontend:
+def load_frontend(syntax: PreparedFrontend, tokenizer: str, template: str | None) -> Frontend:
     """Build the frontend from the contract and the texts of its two resources.
 
-    Raises `ContractError` where a resource can't be used.
+    Raises `ContractError` where a resource can't be used, or parsers don't go together.
     """
     words = Tokenizer(tokenizer)
+    parsers = parser_factory(syntax, words)
     chat = None
     if template:
         chat = ChatPrompts(
