@@ -1,6 +1,7 @@
 """From a checkpoint to a signed core and back."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import gguf
@@ -11,10 +12,13 @@ from tiny_gguf import METADATA, TEMPLATE, tensors, write_gguf
 from helios.contract.operation import Operation
 from helios.contract.prepare import prepare_contract
 from helios.core.keys import SigningKey
+from helios.core.reader import authenticate, authorize
+from helios.core.trust import TrustStore
 from helios.errors import ConfigurationError, SourceError
 from helios.ignition.export import assemble, prepare, served_name
 from helios.ignition.options import PrepareOptions
 from helios.ignition.sources.open import open_source
+from helios.program.agreement import check_programs
 from helios.program.ir import DType
 
 Q = gguf.GGMLQuantizationType
@@ -156,12 +160,26 @@ def test_an_envelope_that_does_not_show_is_left_out(tmp_path: Path, template: st
     assert frontend.template_resource == ("template" if template else "")
 
 
-def test_the_core_holds_text_and_programs(tmp_path: Path) -> None:
-    deployment = assemble(open_source(write_gguf(tmp_path / "tiny.gguf")), PrepareOptions())
-    assert json.loads(deployment.text.tokenizer)["model"]["type"] == "BPE"
-    assert deployment.text.template == TEMPLATE
-    resources = {r for g in deployment.contract.model.graphs for r in g.resources}
-    assert resources == {g.descriptor.resource for g in deployment.graphs}
+def test_what_was_prepared_can_be_read_back_from_the_core(tmp_path: Path) -> None:
+    source, key = write_gguf(tmp_path / "tiny.gguf"), SigningKey.generate()
+    output = tmp_path / "tiny.core"
+    prepare(source, output, PrepareOptions(), key=key, namespace="tests/tiny")
+    expected = assemble(open_source(source), PrepareOptions())
+    trust = TrustStore(tmp_path / "home")
+    trust.add("tests/tiny", key.public)
+    with authorize(authenticate(output, trust), "tests/tiny") as core:
+        core.verify_all()
+        contract = prepare_contract(core.contract, core.manifest)
+        programs = {program.name: program for program in core.programs()}
+        check_programs(contract, programs)
+        assert programs == {g.program.name: g.program for g in expected.graphs}
+        for name, tensor in expected.weights.tensors.items():
+            assert bytes(core.weight(name).data) == bytes(tensor.data())
+        assert core.resource("template").decode() == TEMPLATE
+        assert json.loads(core.resource("tokenizer"))["model"]["type"] == "BPE"
+        assert core.resource("license") == b"SPDX-License-Identifier: apache-2.0\n"
+        assert core.body.provenance.source == "tiny.gguf"
+        assert core.body.provenance.source_sha256 == sha256(source.read_bytes()).digest()
 
 
 INFINITE_F16, NAN_F32 = b"\x00\x7c", b"\x00\x00\xc0\x7f"
