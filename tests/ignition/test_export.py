@@ -177,7 +177,7 @@ def test_what_was_prepared_can_be_read_back_from_the_core(tmp_path: Path) -> Non
             assert bytes(core.weight(name).data) == bytes(tensor.data())
         assert core.resource("template").decode() == TEMPLATE
         assert json.loads(core.resource("tokenizer"))["model"]["type"] == "BPE"
-        assert core.resource("license") == b"SPDX-License-Identifier: apache-2.0\n"
+        assert core.resource("license") == b"Licence: apache-2.0\n"
         assert core.body.provenance.source == "tiny.gguf"
         assert core.body.provenance.source_sha256 == sha256(source.read_bytes()).digest()
 

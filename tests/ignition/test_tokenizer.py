@@ -185,6 +185,12 @@ def test_scores_give_the_merges_they_came_from(trained: tokenizers.Tokenizer, te
     assert ids(mine, plain) == ids(trained, plain)
 
 
+def test_equal_scores_go_by_the_order_of_the_vocabulary(trained: tokenizers.Tokenizer) -> None:
+    facts = sentence_pieces(trained)
+    level = sentence_pieces(trained, scores=(-1000.0,) * len(facts.tokens))
+    assert make_tokenizer(level).json == make_tokenizer(facts).json
+
+
 def test_sentence_pieces_come_back_as_text(trained: tokenizers.Tokenizer) -> None:
     asset = make_tokenizer(sentence_pieces(trained))
     assert asset.add_bos  # what a file that does not say means

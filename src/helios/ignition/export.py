@@ -173,7 +173,7 @@ def _resources(deployment: Deployment) -> list[ResourceInput]:
 
 
 def license_text(license: License) -> str:
-    """The licence's own text, or a line that names it."""
-    if license.text or not license.identifier:
-        return license.text
-    return f"SPDX-License-Identifier: {license.identifier}\n"
+    """The licence's own text, or what the checkpoint declares of it."""
+    declared = {"Licence": license.identifier, "Name": license.name, "Link": license.link}
+    lines = [f"{label}: {value}\n" for label, value in declared.items() if value]
+    return license.text or "".join(lines)

@@ -16,17 +16,18 @@ def ranked_merges(
 ) -> list[tuple[str, str]]:
     """Every merge of two text entries into a third, by descending rank of the result.
 
-    Ways of making the same entry are ordered by the ids of their parts.
+    Equal ranks go by the id of the result, since training numbers entries as it finds them; ways
+    of making the same entry go by the ids of their parts.
     """
     ids = {
         token: i
         for i, (token, kind) in enumerate(zip(tokens, types, strict=True))
         if kind in (NORMAL, USER_DEFINED)
     }
-    merges: list[tuple[float, int, int, str, str]] = []
+    merges: list[tuple[float, int, int, int, str, str]] = []
     for token, index in ids.items():
         for cut in range(1, len(token)):
             left, right = token[:cut], token[cut:]
             if left in ids and right in ids:
-                merges.append((-ranks[index], ids[left], ids[right], left, right))
-    return [(left, right) for _, _, _, left, right in sorted(merges)]
+                merges.append((-ranks[index], index, ids[left], ids[right], left, right))
+    return [(left, right) for *_, left, right in sorted(merges)]

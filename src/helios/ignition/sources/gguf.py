@@ -44,7 +44,9 @@ class GgufSource:
         self.tensors: Mapping[str, SourceTensor] = self._tensors(header)
         self.tokenizer = _vocabulary(self._view("tokenizer.ggml."))
         self.chat_template = self._view("tokenizer.").text("chat_template", "") or None
-        self.license = License(general.text("license", ""), general.text("license.text", ""))
+        self.license = License(
+            *(general.text(key, "") for key in ("license", "license.name", "license.link"))
+        )
         self.sampling = _sampling(self._view("general.sampling."))
 
     def sha256(self) -> bytes:

@@ -163,7 +163,7 @@ class HuggingFaceSource:
         text = self._bytes("LICENSE") or self._bytes("LICENSE.txt") or b""
         card = (self._bytes("README.md") or b"").decode(errors="replace")
         found = _LICENSE_LINE.search(card[:4096])
-        return License(found[1] if found else "", text.decode(errors="replace"))
+        return License(found[1] if found else "", text=text.decode(errors="replace"))
 
 
 def _text(content: bytes, name: str) -> str:

@@ -107,9 +107,14 @@ class SamplingDefaults:
 
 @dataclass(frozen=True, slots=True)
 class License:
-    """The licence a checkpoint declares: an SPDX-like identifier and, if shipped, its text."""
+    """The licence a checkpoint declares: an identifier, a name, where to find it, its text.
+
+    Identifiers are what publishers write: SPDX where they use it, else words of their own.
+    """
 
     identifier: str = ""
+    name: str = ""
+    link: str = ""
     text: str = ""
 
 
