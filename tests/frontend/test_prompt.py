@@ -6,7 +6,7 @@ import pytest
 from small_tokenizers import byte_level, sentence_piece
 
 from helios.contract.kinds import ImageLayout, ImagePreparation, ReasoningParser, ToolParser
-from helios.contract.syntax import PreparedFrontend
+from helios.contract.syntax import PrefixBoundaryRule, PreparedFrontend
 from helios.errors import RequestError
 from helios.frontend.model import Frontend, load_frontend
 from helios.frontend.prompt import ChatInput, ChatPrompts
@@ -107,6 +107,45 @@ def test_tools() -> None:
     assert [definition.name for definition in prompt.tools] == ["f"]
     with pytest.raises(RequestError, match="tools"):
         prompts(source).prepare(ChatInput([USER], [tool]))
+
+
+CHAT = [
+    {"role": "system", "content": "Be kind 🙂"},
+    USER,
+    {"role": "assistant", "content": "hello"},
+    {"role": "user", "content": "and?"},
+]
+TURNS = "<|im_start|>system\nBe kind 🙂<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n"
+
+
+def boundaries(*rules: PrefixBoundaryRule, source: str = CHATML) -> list[str]:
+    """The text up to each boundary."""
+    prompt = prompts(source, boundary_rules=rules).prepare(ChatInput(CHAT))
+    return [WORDS.decode(prompt.tokens[:end]) for end in prompt.boundaries]
+
+
+def test_boundaries() -> None:
+    system, user = TURNS.split("<|im_start|>user")[0], TURNS
+    later = boundaries(PrefixBoundaryRule("user"))
+    assert boundaries(PrefixBoundaryRule("system")) == [system]
+    assert later[0] == user
+    assert len(later) == 2
+    assert boundaries(PrefixBoundaryRule("user", last_only=True)) == later[1:]
+    assert boundaries(PrefixBoundaryRule("system"), PrefixBoundaryRule("user")) == [system, *later]
+    opened = boundaries(PrefixBoundaryRule("user", generation_prompt=True))
+    assert opened == [f"{text}<|im_start|>assistant\n" for text in later]
+    assert boundaries(PrefixBoundaryRule("tool")) == []
+
+
+def test_what_is_no_boundary() -> None:
+    """A head that the whole prompt doesn't begin with, is refused, or ends within a token."""
+    counted = "{{ messages | length }}" + CHATML
+    assert boundaries(PrefixBoundaryRule("user"), source=counted) != []  # the last one is whole
+    assert boundaries(PrefixBoundaryRule("system"), source=counted) == []
+    picky = "{% if messages | length == 1 %}{{ raise_exception('no') }}{% endif %}" + CHATML
+    assert boundaries(PrefixBoundaryRule("system"), source=picky) == []
+    glued = "{% for m in messages %}{{ m.role }}{% endfor %}"
+    assert boundaries(PrefixBoundaryRule("system"), source=glued) in ([], ["system"])
 
 
 def test_an_empty_prompt_is_refused() -> None:

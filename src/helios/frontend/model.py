@@ -78,6 +78,7 @@ def load_frontend(syntax: PreparedFrontend, tokenizer: str, template: str | None
             words,
             Template(template, syntax.template_tokens),
             thinking_switches=syntax.thinking_switches,
+            boundary_rules=syntax.prefix_boundaries,
             tools_supported=syntax.tool_parser is not ToolParser.NONE,
         )
     return Frontend(words, chat, parsers, frozenset(syntax.eos_tokens), _bos(syntax, words))

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from helios.contract.syntax import PrefixBoundaryRule
 from helios.errors import RequestError
+from helios.frontend.boundaries import find_boundaries
 from helios.frontend.declarations import definitions, normalise_tools
 from helios.frontend.messages import MessageStyle, normalise_messages
 from helios.frontend.parsing import ToolDefinition
@@ -34,18 +36,20 @@ class ChatInput:
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """What the model reads. `continues` says that the response continues a text in the prompt,
-    so that its first space belongs to it."""
+    so that its first space belongs to it; `boundaries` are token counts worth a snapshot."""
 
     text: str
     tokens: tuple[int, ...]
     continues: bool = True
     tools: tuple[ToolDefinition, ...] = ()
+    boundaries: tuple[int, ...] = ()
 
 
 class ChatPrompts:
     """Prepares chat prompts for one model. Immutable; may be shared by threads.
 
-    `thinking_switches` are the template variables that switch reasoning on and off.
+    `thinking_switches` are the template variables that switch reasoning on and off;
+    `boundary_rules` say after which messages a prompt's prefix is worth a snapshot.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class ChatPrompts:
         template: Template,
         *,
         thinking_switches: Sequence[str] = (),
+        boundary_rules: Sequence[PrefixBoundaryRule] = (),
         tools_supported: bool = False,
     ) -> None:
         self._tokenizer = tokenizer
@@ -63,6 +68,7 @@ class ChatPrompts:
         if not switches and template.mentions("enable_thinking"):
             switches.append("enable_thinking")
         self._switches = tuple(switches)
+        self._boundary_rules = tuple(boundary_rules)
         self._style = _style(template)
 
     def prepare(self, chat: ChatInput) -> Prompt:
@@ -70,37 +76,33 @@ class ChatPrompts:
         messages = normalise_messages(chat.messages, self._style)
         tools = self._tools(chat)
         arguments = {**self._thinking(chat), **_checked_arguments(chat.template_arguments)}
-        text = self._render(chat, messages, tools, arguments)
-        tokens = self._tokenizer.encode(text)
+        options: dict[str, Any] = {"tools": tools or None, "arguments": arguments}
+        text = self._render(chat, messages, options)
+        tokens, ends = self._tokenizer.encode_with_ends(text)
         if not tokens:
             raise RequestError("the prompt is empty", field="messages", remedy="send some text")
+
+        def render(head: Sequence[Mapping[str, Any]], prompted: bool) -> str:
+            return self._template.render(head, add_generation_prompt=prompted, **options)
+
         return Prompt(
             text,
             tuple(tokens),
             continues=chat.continue_final_message,
             tools=definitions(tools),
+            boundaries=find_boundaries(self._boundary_rules, messages, render, text, ends),
         )
 
     def _render(
-        self,
-        chat: ChatInput,
-        messages: list[dict[str, Any]],
-        tools: list[dict[str, Any]],
-        arguments: Mapping[str, Any],
+        self, chat: ChatInput, messages: list[dict[str, Any]], options: dict[str, Any]
     ) -> str:
         if not chat.continue_final_message:
             wanted = chat.add_generation_prompt
-            return self._template.render(
-                messages,
-                tools=tools or None,
-                add_generation_prompt=True if wanted is None else wanted,
-                arguments=arguments,
-            )
+            prompted = True if wanted is None else wanted
+            return self._template.render(messages, add_generation_prompt=prompted, **options)
         _check_continuation(chat, messages)
-        messages[-1]["content"] += _END_MARK
-        text = self._template.render(
-            messages, tools=tools or None, add_generation_prompt=False, arguments=arguments
-        )
+        last = {**messages[-1], "content": messages[-1]["content"] + _END_MARK}
+        text = self._template.render([*messages[:-1], last], add_generation_prompt=False, **options)
         head, mark, _ = text.rpartition(_END_MARK)
         if not mark:
             raise RequestError(

@@ -48,6 +48,11 @@ class Tokenizer:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=special).ids
         return ids
 
+    def encode_with_ends(self, text: str) -> tuple[list[int], list[int]]:
+        """Tokens of a text, and after how many of its characters each ends."""
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        return encoding.ids, [end for _, end in encoding.offsets]
+
     def token_id(self, text: str) -> int | None:
         """The vocabulary entry of exactly this spelling."""
         found: int | None = self._tokenizer.token_to_id(text)

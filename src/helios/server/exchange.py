@@ -154,6 +154,7 @@ class JobMaker:
             priority=fields.priority or 0,
             cache_salt=fields.cache_salt or "",
             timestamps=self._timestamps,
+            boundaries=prompt.boundaries,
         )
         self._made += 1
         return Job(request, OutputPipeline(model.frontend.tokenizer, parser, self._shown(prompt)))
