@@ -32,12 +32,18 @@ class AttentionShape:
 
 
 def linear(
-    builder: ProgramBuilder, x: Ref, name: str, inputs: int, outputs: int, bias: bool = False
+    builder: ProgramBuilder,
+    x: Ref,
+    name: str,
+    inputs: int,
+    outputs: int,
+    bias: bool = False,
+    result: str = "",
 ) -> Value:
-    """x · weightᵀ (+ bias), with weights `name` and `name`.bias."""
+    """x · weightᵀ (+ bias), with weights `name` and `name`.bias; `result` names the value."""
     weight = builder.weight(name, (outputs, inputs))
     added: Weight | None = builder.weight(f"{name}.bias", (outputs,)) if bias else None
-    return builder.value("linear", x, weight, added)
+    return builder.value("linear", x, weight, added, name=result)
 
 
 def rms_norm(builder: ProgramBuilder, x: Ref, name: str, width: int, epsilon: float) -> Value:
@@ -54,7 +60,10 @@ def attention(
     planes: Planes,
     epsilon: float,
 ) -> Value:
-    """Grouped causal attention of f32[T, E] over the paged history, written to first."""
+    """Grouped causal attention of f32[T, E] over the paged history, written to first.
+
+    What each head attends to is the value `LAYER.attention.heads`, the result `LAYER.attention`.
+    """
 
     def heads(which: str, count: int) -> Value:
         flat = linear(
@@ -94,17 +103,33 @@ def attention(
         scale=shape.scale,
         window=shape.window,
         softcap=shape.softcap,
+        name=f"{layer}.attention.heads",
     )
     inner = shape.heads * shape.head_dim
     flat = builder.value("merge_heads", mixed, width=inner)
-    return linear(builder, flat, f"{layer}.attention.output", inner, shape.width, shape.output_bias)
+    return linear(
+        builder,
+        flat,
+        f"{layer}.attention.output",
+        inner,
+        shape.width,
+        shape.output_bias,
+        result=f"{layer}.attention",
+    )
 
 
 def feed_forward(
     builder: ProgramBuilder, x: Value, layer: str, width: int, inner: int, function: str
 ) -> Value:
-    """down(function(gate(x)) · up(x))."""
+    """down(function(gate(x)) · up(x)), the value `LAYER.feed_forward`."""
     gate = linear(builder, x, f"{layer}.feed_forward.gate", width, inner)
     up = linear(builder, x, f"{layer}.feed_forward.up", width, inner)
     active = builder.value("gated_activation", gate, up, function=function)
-    return linear(builder, active, f"{layer}.feed_forward.down", inner, width)
+    return linear(
+        builder,
+        active,
+        f"{layer}.feed_forward.down",
+        inner,
+        width,
+        result=f"{layer}.feed_forward",
+    )
