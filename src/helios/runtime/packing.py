@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.contract.kinds import IndexKind, ValueSource
-from helios.contract.prepared import PreparedContract, PreparedGraph, ValueBinding
+from helios.contract.prepared import (
+    PageTableView,
+    PreparedContract,
+    PreparedGraph,
+    ValueBinding,
+)
 from helios.contract.submission import Lane, Sampling, Submission
 from helios.errors import ContractError, DeviceError
 from helios.program.extents import ROWS, SAMPLED, TOKENS
@@ -64,12 +69,11 @@ class GraphPacker:
         self._program = graph.program
         self._rows, self._tokens = graph.rows, graph.tokens
         self._writers: list[tuple[str, Writer]] = []
-        self._tables: list[str] = []
+        # Every table is kept up to date by every graph: entries are announced only once.
+        self._tables = contract.cache.page_tables
         for binding in graph.bindings:
-            if binding.source is ValueSource.PAGE_TABLE:
-                self._tables.append(binding.destination)
-            else:
-                self._writers.append((binding.destination, _writer(binding, contract)))
+            if binding.source is not ValueSource.PAGE_TABLE:
+                self._writers.append((binding.destination, _writer(binding)))
 
     def pack(self, submission: Submission, storage: Storage) -> PackedStep:
         """Write a submission into its frame. Raises `DeviceError` past the graph's capacity."""
@@ -91,12 +95,17 @@ class GraphPacker:
         return PackedStep(self._program, submission.frame, lengths, updates)
 
 
-def _page_updates(destination: str, lanes: Sequence[Lane]) -> PageUpdates | None:
-    entries = [(lane.slot, column, page) for lane in lanes for column, page in lane.new_pages]
+def _page_updates(table: PageTableView, lanes: Sequence[Lane]) -> PageUpdates | None:
+    entries = [
+        (lane.slot, column - table.page_offset, page)
+        for lane in lanes
+        for column, page in lane.new_pages
+        if column >= table.page_offset
+    ]
     if not entries:
         return None
     slots, columns, pages = np.array(entries, dtype=np.int32).T
-    return PageUpdates(destination, slots, columns, pages)
+    return PageUpdates(table.destination, slots, columns, pages)
 
 
 # ---- one writer per source ---------------------------------------------------------------
@@ -143,7 +152,7 @@ _LANE_HISTOGRAMS: Mapping[ValueSource, Callable[[Lane], Sequence[int]]] = {
 }
 
 
-def _writer(binding: ValueBinding, contract: PreparedContract) -> Writer:
+def _writer(binding: ValueBinding) -> Writer:
     source, offset, padding = binding.source, binding.offset, binding.padding
     if source in _LANE_NUMBERS:
         return _row_numbers(_LANE_NUMBERS[source], binding)

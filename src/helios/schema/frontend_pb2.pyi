@@ -66,11 +66,6 @@ class ParallelCalls(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PARALLEL_CALLS_REPEAT_BLOCK: _ClassVar[ParallelCalls]
     PARALLEL_CALLS_ITEMS: _ClassVar[ParallelCalls]
     PARALLEL_CALLS_FRAMES: _ClassVar[ParallelCalls]
-
-class Termination(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    TERMINATION_UNSPECIFIED: _ClassVar[Termination]
-    TERMINATION_EOS: _ClassVar[Termination]
 TOOL_PARSER_UNSPECIFIED: ToolParser
 TOOL_PARSER_NONE: ToolParser
 TOOL_PARSER_FUNCTION_TAGS: ToolParser
@@ -113,8 +108,6 @@ PARALLEL_CALLS_NONE: ParallelCalls
 PARALLEL_CALLS_REPEAT_BLOCK: ParallelCalls
 PARALLEL_CALLS_ITEMS: ParallelCalls
 PARALLEL_CALLS_FRAMES: ParallelCalls
-TERMINATION_UNSPECIFIED: Termination
-TERMINATION_EOS: Termination
 
 class DelimiterPair(_message.Message):
     __slots__ = ("open", "close")
