@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 
 from helios.errors import SourceError
-from helios.ignition.recipes.llama_config import layer_count, layer_windows, vocabulary_rows
+from helios.ignition.recipes.reading import (
+    check_heads,
+    check_value_length,
+    layer_count,
+    layer_windows,
+    vocabulary_rows,
+)
 from helios.ignition.recipes.rope import Scaling
 from helios.ignition.recipes.rope_config import gguf_scaling, huggingface_scaling
 from helios.ignition.sources.facts import Facts
@@ -65,13 +71,7 @@ def read_gemma_config(source: Source) -> GemmaConfig:
     variation = VARIATIONS[source.dialect, source.architecture]
     read = _read_gguf if source.dialect is Dialect.GGUF else _read_huggingface
     config = read(source, variation)
-    if config.heads % config.key_heads or config.head_dim % 2:
-        raise SourceError(
-            "query heads must be a multiple of key heads, and heads of even size",
-            field=f"{source.architecture} heads",
-            value=(config.heads, config.key_heads, config.head_dim),
-            remedy="use a checkpoint whose configuration is intact",
-        )
+    check_heads(source, config.heads, config.key_heads, config.head_dim)
     return config
 
 
@@ -80,13 +80,7 @@ def _read_gguf(source: Source, variation: Variation) -> GemmaConfig:
     layers = layer_count(source, "block_count")
     width, heads = facts.integer("embedding_length"), facts.integer("attention.head_count")
     head_dim = facts.integer("attention.key_length")
-    if facts.integer("attention.value_length", head_dim) != head_dim:
-        raise SourceError(
-            "keys and values must have equal lengths",
-            field=facts.name("attention.value_length"),
-            value=facts.integer("attention.value_length"),
-            remedy="this needs another recipe",
-        )
+    check_value_length(facts, head_dim)
     window = facts.whole("attention.sliding_window", 0)
     full = Rotary(facts.positive("rope.freq_base", _LOCAL_BASE), gguf_scaling(facts))
     wide = layers == _WIDE_SCALE_LAYERS[source.architecture]

@@ -8,9 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from helios.errors import SourceError
+from helios.ignition.recipes.reading import (
+    INTACT,
+    check_heads,
+    check_value_length,
+    layer_count,
+    layer_windows,
+    refuse_present,
+    vocabulary_rows,
+)
 from helios.ignition.recipes.rope import Scaling
 from helios.ignition.recipes.rope_config import gguf_scaling, huggingface_rope
-from helios.ignition.sources.facts import Facts
 from helios.ignition.sources.source import Dialect, Source
 
 
@@ -70,19 +78,13 @@ def read_llama_config(source: Source) -> LlamaConfig:
         Dialect.HUGGINGFACE: _read_huggingface,
     }
     config = readers[source.dialect](source, VARIATIONS[source.dialect, source.architecture])
-    if config.heads % config.key_heads:
-        raise SourceError(
-            "query heads must be a multiple of key heads",
-            field=f"{source.architecture} heads",
-            value=(config.heads, config.key_heads),
-            remedy="use a checkpoint whose configuration is intact",
-        )
+    check_heads(source, config.heads, config.key_heads, config.head_dim)
     if config.rope_dims % 2 or config.rope_dims > config.head_dim:
         raise SourceError(
             "rotary dimensions must be even and fit a head",
             field=f"{source.architecture} rotary dimensions",
             value=config.rope_dims,
-            remedy="use a checkpoint whose configuration is intact",
+            remedy=INTACT,
         )
     return config
 
@@ -92,13 +94,7 @@ def _read_gguf(source: Source, variation: Variation) -> LlamaConfig:
     refuse_present(facts, "expert_count", "mixtures of experts")
     width, heads = facts.integer("embedding_length"), facts.integer("attention.head_count")
     head_dim = facts.integer("attention.key_length", width // heads)
-    if facts.integer("attention.value_length", head_dim) != head_dim:
-        raise SourceError(
-            "keys and values must have equal lengths",
-            field=facts.name("attention.value_length"),
-            value=facts.integer("attention.value_length", head_dim),
-            remedy="this needs another recipe",
-        )
+    check_value_length(facts, head_dim)
     window = facts.whole("attention.sliding_window", 0)
     return LlamaConfig(
         variation=variation,
@@ -158,50 +154,3 @@ def _huggingface_windows(source: Source) -> tuple[int, ...]:
         return layer_windows(facts, layers, window)
     first = facts.whole("max_window_layers", 0)
     return tuple(window if layer >= first else 0 for layer in range(layers))
-
-
-def layer_windows(facts: Facts, layers: int, window: int) -> tuple[int, ...]:
-    """The window of every layer from a list that says which layers slide."""
-    kinds = [str(kind) for kind in facts.sequence("layer_types")]
-    known = {"sliding_attention": window, "full_attention": 0}
-    if len(kinds) != layers or any(kind not in known for kind in kinds):
-        raise SourceError(
-            f"must name {layers} layers, each one of {', '.join(known)}",
-            field=facts.name("layer_types"),
-            value=kinds,
-            remedy="use a checkpoint whose configuration is intact",
-        )
-    return tuple(known[kind] for kind in kinds)
-
-
-def layer_count(source: Source, key: str) -> int:
-    """The number of layers, each of which must at least have a tensor."""
-    layers = source.config.integer(key)
-    if layers > len(source.tensors):
-        raise SourceError(
-            f"the checkpoint has no more than {len(source.tensors)} tensors",
-            field=source.config.name(key),
-            value=layers,
-            remedy="use a complete checkpoint",
-        )
-    return layers
-
-
-def vocabulary_rows(source: Source, embedding: str) -> int:
-    """The rows of the embedding table: the ids a model knows, padding included."""
-    if embedding not in source.tensors:
-        raise SourceError(
-            "the checkpoint lacks this tensor", field=embedding, remedy="use a complete checkpoint"
-        )
-    return source.tensors[embedding].shape[0]
-
-
-def refuse_present(facts: Facts, key: str, what: str) -> None:
-    """Refuse a configuration that asks for something the recipe does not compute."""
-    if key in facts and facts.whole(key):
-        raise SourceError(
-            f"{what} are not part of this recipe",
-            field=facts.name(key),
-            value=facts.whole(key),
-            remedy="use another checkpoint",
-        )

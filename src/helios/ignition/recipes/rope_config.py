@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from helios.errors import SourceError
+from helios.ignition.recipes.reading import INTACT
 from helios.ignition.recipes.rope import LinearScaling, Llama3Scaling, Scaling, YarnScaling
 from helios.ignition.sources.facts import Facts
 
@@ -95,7 +96,7 @@ def _band(settings: Facts) -> tuple[float, float]:
             "must be above low_freq_factor",
             field=settings.name("high_freq_factor"),
             value=high,
-            remedy="use a checkpoint whose configuration is intact",
+            remedy=INTACT,
         )
     return low, high
 
