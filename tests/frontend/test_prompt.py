@@ -9,7 +9,7 @@ from helios.contract.kinds import ImageLayout, ImagePreparation, ReasoningParser
 from helios.contract.syntax import PrefixBoundaryRule, PreparedFrontend
 from helios.errors import RequestError
 from helios.frontend.model import Frontend, load_frontend
-from helios.frontend.prompt import ChatInput, ChatPrompts
+from helios.frontend.prompt import ChatInput, ChatPrompts, ContextLengthError
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
 
@@ -20,6 +20,7 @@ CHATML = (
 USER = {"role": "user", "content": "hi"}
 ANSWER = {"role": "assistant", "content": "Once upon a "}
 WORDS = Tokenizer(byte_level())
+CONTEXT = 1000
 
 
 def prompts(source: str = CHATML, **options: Any) -> ChatPrompts:
@@ -28,14 +29,14 @@ def prompts(source: str = CHATML, **options: Any) -> ChatPrompts:
 
 def text(source: str = CHATML, **request: Any) -> str:
     request.setdefault("messages", [USER])
-    return prompts(source).prepare(ChatInput(**request)).text
+    return prompts(source).prepare(ChatInput(**request), CONTEXT).text
 
 
 def test_generation_prompt() -> None:
     opened = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
     assert text() == opened
     assert text(add_generation_prompt=False) == opened.removesuffix("<|im_start|>assistant\n")
-    prompt = prompts().prepare(ChatInput([USER]))
+    prompt = prompts().prepare(ChatInput([USER]), CONTEXT)
     assert WORDS.decode(prompt.tokens) == opened
     assert prompt.tokens[0] == WORDS.token_id("<|im_start|>")
     assert not prompt.continues
@@ -43,7 +44,7 @@ def test_generation_prompt() -> None:
 
 def test_the_final_message_is_continued() -> None:
     chat = ChatInput([USER, ANSWER], continue_final_message=True)
-    prompt = prompts().prepare(chat)
+    prompt = prompts().prepare(chat, CONTEXT)
     assert prompt.text.endswith("<|im_start|>assistant\nOnce upon a ")
     assert prompt.continues
     assert ANSWER["content"] == "Once upon a "
@@ -60,7 +61,7 @@ def test_what_can_not_be_continued(
     messages: list[Any], options: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(RequestError) as caught:
-        prompts().prepare(ChatInput(messages, continue_final_message=True, **options))
+        prompts().prepare(ChatInput(messages, continue_final_message=True, **options), CONTEXT)
     assert caught.value.field == field
 
 
@@ -78,7 +79,7 @@ def test_switches() -> None:
     assert text(source, reasoning_effort="none") == "-Falsenone"
     assert text(source, template_arguments={"thinking": 1}) == "-1"
     named = prompts(source, thinking_switches=("thinking",))
-    assert named.prepare(ChatInput([USER], enable_thinking=True)).text == "-True"
+    assert named.prepare(ChatInput([USER], enable_thinking=True), CONTEXT).text == "-True"
 
 
 def test_reasoning_that_the_model_lacks() -> None:
@@ -99,14 +100,14 @@ def test_tools() -> None:
     tool = {"type": "function", "function": {"name": "f"}}
     source = "{{ tools | map(attribute='function.name') | list if tools else 'none' }}"
     able = prompts(source, tools_supported=True)
-    assert able.prepare(ChatInput([USER])).text == "none"
-    assert able.prepare(ChatInput([USER], [])).text == "none"
-    assert able.prepare(ChatInput([USER], [tool], use_tools=False)).text == "none"
-    prompt = able.prepare(ChatInput([USER], [tool]))
+    assert able.prepare(ChatInput([USER]), CONTEXT).text == "none"
+    assert able.prepare(ChatInput([USER], []), CONTEXT).text == "none"
+    assert able.prepare(ChatInput([USER], [tool], use_tools=False), CONTEXT).text == "none"
+    prompt = able.prepare(ChatInput([USER], [tool]), CONTEXT)
     assert prompt.text == "['f']"
     assert [definition.name for definition in prompt.tools] == ["f"]
     with pytest.raises(RequestError, match="tools"):
-        prompts(source).prepare(ChatInput([USER], [tool]))
+        prompts(source).prepare(ChatInput([USER], [tool]), CONTEXT)
 
 
 CHAT = [
@@ -120,7 +121,7 @@ TURNS = "<|im_start|>system\nBe kind 🙂<|im_end|>\n<|im_start|>user\nhi<|im_en
 
 def boundaries(*rules: PrefixBoundaryRule, source: str = CHATML) -> list[str]:
     """The text up to each boundary."""
-    prompt = prompts(source, boundary_rules=rules).prepare(ChatInput(CHAT))
+    prompt = prompts(source, boundary_rules=rules).prepare(ChatInput(CHAT), CONTEXT)
     return [WORDS.decode(prompt.tokens[:end]) for end in prompt.boundaries]
 
 
@@ -178,16 +179,16 @@ def frontend(template: str | None, **changes: Any) -> Frontend:
 
 def test_a_text_begins_with_one_bos() -> None:
     model = frontend(None)
-    assert model.text_prompt("Hello").tokens[0] == model.bos == 1
-    assert model.text_prompt("<s>Hello").tokens.count(1) == 1
-    assert model.text_prompt("").tokens == (1,)
+    assert model.text_prompt("Hello", CONTEXT).tokens[0] == model.bos == 1
+    assert model.text_prompt("<s>Hello", CONTEXT).tokens.count(1) == 1
+    assert model.text_prompt("", CONTEXT).tokens == (1,)
     assert frontend(None, add_bos=False).bos is None
 
 
 def test_a_chat_has_the_bos_that_its_template_writes() -> None:
     chat = ChatInput([USER])
-    assert frontend("{{ bos_token }}Hello").chat_prompt(chat).tokens.count(1) == 1
-    assert frontend("Hello").chat_prompt(chat).tokens.count(1) == 0
+    assert frontend("{{ bos_token }}Hello").chat_prompt(chat, CONTEXT).tokens.count(1) == 1
+    assert frontend("Hello").chat_prompt(chat, CONTEXT).tokens.count(1) == 0
 
 
 def test_token_prompts_are_taken_as_they_are() -> None:
@@ -196,11 +197,21 @@ def test_token_prompts_are_taken_as_they_are() -> None:
     assert prompt.text == "<s> H"
 
 
+def test_what_can_not_fit_is_refused_unencoded() -> None:
+    able = prompts("{{ messages[0].content }}")
+    longest = WORDS.encode("fundamental" * 200)
+    assert WORDS.fewest_tokens("fundamental" * 200) <= len(longest)
+    with pytest.raises(ContextLengthError, match="messages"):
+        able.prepare(ChatInput([{"role": "user", "content": "x" * 100_000}]), 100)
+    # An unknown token may stand for any text, so nothing is known before encoding.
+    assert frontend(None).tokenizer.fewest_tokens("x" * 100_000) == 0
+
+
 def test_what_is_missing() -> None:
     model = frontend(None, add_bos=False)
     with pytest.raises(RequestError, match="no chat template"):
-        model.chat_prompt(ChatInput([USER]))
+        model.chat_prompt(ChatInput([USER]), CONTEXT)
     with pytest.raises(RequestError, match="prompt"):
-        model.text_prompt("")
+        model.text_prompt("", CONTEXT)
     with pytest.raises(RequestError, match="prompt"):
         model.token_prompt([])

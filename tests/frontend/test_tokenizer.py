@@ -26,6 +26,13 @@ def test_text_comes_back(tokenizer: Tokenizer, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
+@BOTH
+@EXAMPLES
+@given(text=TEXTS)
+def test_the_lower_bound_of_tokens_holds(tokenizer: Tokenizer, text: str) -> None:
+    assert tokenizer.fewest_tokens(text) <= len(tokenizer.encode(text))
+
+
 @pytest.mark.parametrize(
     ("tokenizer", "source"), [(BYTES, byte_level()), (SENTENCES, sentence_piece())]
 )

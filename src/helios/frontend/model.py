@@ -9,7 +9,7 @@ from helios.engine.messages import Generate
 from helios.errors import RequestError
 from helios.frontend.parsers import parser_factory
 from helios.frontend.parsing import ParserFactory
-from helios.frontend.prompt import ChatInput, ChatPrompts, Prompt
+from helios.frontend.prompt import ChatInput, ChatPrompts, Prompt, check_length
 from helios.frontend.stops import StopMonitor
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
@@ -28,18 +28,19 @@ class Frontend:
     eos: frozenset[int]
     bos: int | None = None
 
-    def chat_prompt(self, chat: ChatInput) -> Prompt:
-        """A conversation's prompt; raises `RequestError`."""
+    def chat_prompt(self, chat: ChatInput, context: int) -> Prompt:
+        """A conversation's prompt; raises `RequestError`, at once for what can't fit."""
         if self.chat is None:
             raise RequestError(
                 "this model has no chat template",
                 field="messages",
                 remedy="use /v1/completions",
             )
-        return self.chat.prepare(chat)
+        return self.chat.prepare(chat, context)
 
-    def text_prompt(self, text: str) -> Prompt:
+    def text_prompt(self, text: str, context: int) -> Prompt:
         """A text's prompt, with the token that begins every text of this model."""
+        check_length(self.tokenizer, text, context, "prompt")
         tokens = self.tokenizer.encode(text)
         if self.bos is not None and tokens[:1] != [self.bos]:
             tokens.insert(0, self.bos)

@@ -45,6 +45,22 @@ class Prompt:
     boundaries: tuple[int, ...] = ()
 
 
+class ContextLengthError(RequestError):
+    """A prompt, or a prompt and its output, that doesn't fit the model's context."""
+
+
+def check_length(tokenizer: Tokenizer, text: str, context: int, field: str) -> None:
+    """Refuse a text that can't fit before time is spent on encoding it."""
+    fewest = tokenizer.fewest_tokens(text)
+    if fewest > context:
+        raise ContextLengthError(
+            f"the prompt has more than {fewest} tokens; this model's context holds {context}",
+            field=field,
+            value=len(text),
+            remedy="send less text",
+        )
+
+
 class ChatPrompts:
     """Prepares chat prompts for one model. Immutable; may be shared by threads.
 
@@ -71,14 +87,16 @@ class ChatPrompts:
         self._boundary_rules = tuple(boundary_rules)
         self._style = _style(template)
 
-    def prepare(self, chat: ChatInput) -> Prompt:
-        """Render and encode; raises `RequestError` for what can't be rendered."""
+    def prepare(self, chat: ChatInput, context: int) -> Prompt:
+        """Render and encode; raises `RequestError` for what can't be rendered, or is sure not
+        to fit `context` tokens."""
         messages = normalise_messages(chat.messages, self._style)
         tools = self._tools(chat)
         arguments = {**self._thinking(chat), **_checked_arguments(chat.template_arguments)}
         options: dict[str, Any] = {"tools": tools or None, "arguments": arguments}
         text = self._render(chat, messages, options)
-        tokens, ends = self._tokenizer.encode_with_ends(text)
+        check_length(self._tokenizer, text, context, "messages")
+        tokens, ends = self._encode(text)
         if not tokens:
             raise RequestError("the prompt is empty", field="messages", remedy="send some text")
 
@@ -92,6 +110,12 @@ class ChatPrompts:
             tools=definitions(tools),
             boundaries=find_boundaries(self._boundary_rules, messages, render, text, ends),
         )
+
+    def _encode(self, text: str) -> tuple[list[int], list[int]]:
+        """Tokens, and where they end if any rule asks for it."""
+        if not self._boundary_rules:
+            return self._tokenizer.encode(text), []
+        return self._tokenizer.encode_with_ends(text)
 
     def _render(
         self, chat: ChatInput, messages: list[dict[str, Any]], options: dict[str, Any]

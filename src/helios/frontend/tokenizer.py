@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import tokenizers
 
@@ -39,19 +40,27 @@ class Tokenizer:
         )
         self.vocabulary: int = self._tokenizer.get_vocab_size(with_added_tokens=True)
         self.leading_strip: bool = self._spelling.leading_strip
+        self._longest = _longest_token(layout)
         self._bytes: dict[int, bytes] = {}
         self._pieces: dict[int, Piece | None] = {}
 
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         """Tokens of a text. Spelled-out added tokens become those tokens; `special` also adds
         what the tokenizer itself puts around a text."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=special).ids
+        # A batch of one: only batches let other threads run meanwhile.
+        ids: list[int] = self._tokenizer.encode_batch_fast([text], add_special_tokens=special)[
+            0
+        ].ids
         return ids
 
     def encode_with_ends(self, text: str) -> tuple[list[int], list[int]]:
         """Tokens of a text, and after how many of its characters each ends."""
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        encoding = self._tokenizer.encode_batch([text], add_special_tokens=False)[0]
         return encoding.ids, [end for _, end in encoding.offsets]
+
+    def fewest_tokens(self, text: str) -> int:
+        """A lower bound of how many tokens a text has, known without encoding it."""
+        return len(text) // self._longest if self._longest else 0
 
     def token_id(self, text: str) -> int | None:
         """The vocabulary entry of exactly this spelling."""
@@ -106,3 +115,20 @@ class Tokenizer:
         if at_start and self.leading_strip:
             pieces = LeadingSpace(self).feed(pieces)
         return "".join([piece.text for piece in pieces])
+
+
+def _longest_token(layout: dict[str, Any]) -> int:
+    """The most characters of a text that one token can stand for; 0 where that isn't known.
+
+    A normaliser may shorten a text, and an unknown token may stand for any length of it.
+    """
+    model = layout["model"]
+    names = model.get("vocab")
+    if (
+        layout.get("normalizer") is not None
+        or model.get("unk_token")
+        or not isinstance(names, dict)
+    ):
+        return 0
+    added = [token["content"] for token in layout.get("added_tokens") or ()]
+    return max(map(len, [*names, *added]), default=0)

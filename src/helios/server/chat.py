@@ -61,11 +61,11 @@ def prepare_chat(service: Service, request: ChatRequest, ingress_ns: int) -> Cha
         timestamps=bool(request.return_token_timestamps),
         single_call=request.parallel_tool_calls is False,
     )
-    prompt = service.model.frontend.chat_prompt(_chat_input(request))
+    model = service.model
+    prompt = model.frontend.chat_prompt(_chat_input(request), model.context_tokens)
     parser_request = ParserRequest(prompt.text, prompt.tools)
     jobs = tuple(
-        maker.make(prompt, service.model.frontend.parsers(parser_request))
-        for _ in range(request.n or 1)
+        maker.make(prompt, model.frontend.parsers(parser_request)) for _ in range(request.n or 1)
     )
     return ChatExchange(service, request, prompt, jobs, ingress_ns)
 

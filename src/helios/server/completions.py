@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from helios.errors import RequestError
-from helios.frontend.model import Frontend
 from helios.frontend.parsing import PlainParser
 from helios.frontend.prompt import Prompt
 from helios.frontend.stops import check_tokens
@@ -13,7 +12,7 @@ from helios.server.completion_response import CompletionCollector, CompletionStr
 from helios.server.exchange import JobMaker, Scoring, created_now, response_id
 from helios.server.generation import Job
 from helios.server.protocol.completions import CompletionRequest
-from helios.server.service import Service
+from helios.server.service import ServedModel, Service
 
 _DEFAULT_TOKENS = 16  # as OpenAI's endpoint
 
@@ -56,7 +55,7 @@ def prepare_completion(
     """Validate and encode; runs in a frontend thread. Raises `RequestError`."""
     service.model.check_name(request.model)
     _check_fields(request)
-    prompts = _prompts(service.model.frontend, request, service.model.vocabulary)
+    prompts = _prompts(service.model, request.prompt)
     count = request.n or 1
     if len(prompts) * count > service.limits.max_choices:
         raise RequestError(
@@ -107,32 +106,33 @@ def _scoring(request: CompletionRequest) -> Scoring:
     return Scoring(top_logprobs=wanted, prompt_logprobs=prompt)
 
 
-def _prompts(frontend: Frontend, request: CompletionRequest, vocabulary: int) -> tuple[Prompt, ...]:
-    given = request.prompt
+def _prompts(model: ServedModel, given: str | list[str | int | list[int]]) -> tuple[Prompt, ...]:
     if isinstance(given, str):
-        return (frontend.text_prompt(given),)
+        return (_text_prompt(model, given),)
     if not given:
         raise RequestError("must not be empty", field="prompt", remedy="send a prompt")
-    if all(isinstance(part, int) for part in given):
-        return (_token_prompt(frontend, given, vocabulary, "prompt"),)  # type: ignore[arg-type]
+    tokens = [part for part in given if isinstance(part, int)]
+    if len(tokens) == len(given):
+        return (_token_prompt(model, tokens, "prompt"),)
     return tuple(
-        _one_of_many(frontend, part, vocabulary, f"prompt[{number}]")
-        for number, part in enumerate(given)
+        _one_of_many(model, part, f"prompt[{number}]") for number, part in enumerate(given)
     )
 
 
-def _one_of_many(
-    frontend: Frontend, part: str | int | list[int], vocabulary: int, where: str
-) -> Prompt:
+def _one_of_many(model: ServedModel, part: str | int | list[int], where: str) -> Prompt:
     if isinstance(part, str):
-        return frontend.text_prompt(part)
+        return _text_prompt(model, part)
     if isinstance(part, int):
         raise RequestError(
             "tokens and texts are mixed", field=where, value=part, remedy="send lists of tokens"
         )
-    return _token_prompt(frontend, part, vocabulary, where)
+    return _token_prompt(model, part, where)
 
 
-def _token_prompt(frontend: Frontend, tokens: Sequence[int], vocabulary: int, where: str) -> Prompt:
-    check_tokens(tokens, vocabulary, where)
-    return frontend.token_prompt(tokens)
+def _text_prompt(model: ServedModel, text: str) -> Prompt:
+    return model.frontend.text_prompt(text, model.context_tokens)
+
+
+def _token_prompt(model: ServedModel, tokens: Sequence[int], where: str) -> Prompt:
+    check_tokens(tokens, model.vocabulary, where)
+    return model.frontend.token_prompt(tokens)

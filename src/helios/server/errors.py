@@ -5,11 +5,8 @@ from starlette.responses import Response
 
 from helios.engine.messages import FailureKind
 from helios.errors import AdmissionError, DeviceError, HeliosError, RequestError
+from helios.frontend.prompt import ContextLengthError
 from helios.server.protocol.errors import ErrorDetail, ErrorResponse
-
-
-class ContextLengthError(RequestError):
-    """Prompt and output don't fit the model's context."""
 
 
 class UnknownModelError(RequestError):

@@ -6,8 +6,8 @@ from typing import TypeVar
 from helios.contract.prepared import ServingDefaults
 from helios.contract.submission import Sampling
 from helios.errors import RequestError
+from helios.frontend.prompt import ContextLengthError
 from helios.frontend.stops import check_tokens
-from helios.server.errors import ContextLengthError
 from helios.server.protocol.fields import GenerationFields
 
 Value = TypeVar("Value")
