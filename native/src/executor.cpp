@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 
 namespace helios {
 namespace {
@@ -77,6 +78,17 @@ struct Executor::Program : Job {
   // What stopped the run. Only steps that run alone may refuse, so one thread writes it.
   std::string failure;
 
+  std::vector<std::string> kinds;
+  // While profiling: when each step began, and when the last ended.
+  std::vector<int64_t> started;
+  clockid_t clock = CLOCK_MONOTONIC;
+
+  int64_t now() const {
+    timespec time;
+    clock_gettime(clock, &time);
+    return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+  }
+
   void attach(uint8_t* base, int threads) {
     workspace.place(base, threads);
     for (const auto& step : steps) step->attach(workspace);
@@ -84,7 +96,9 @@ struct Executor::Program : Job {
 
   uint32_t advance(int thread) override {
     try {
-      while (next < steps.size()) {
+      while (true) {
+        if (!started.empty()) started[next] = now();
+        if (next == steps.size()) break;
         current = steps[next++].get();
         const uint32_t chunks = current->begin(context);
         if (chunks > 1) return chunks;
@@ -112,6 +126,7 @@ int64_t Executor::load(const std::vector<StepSpec>& specs, const Extents& capaci
   for (size_t i = 0; i < specs.size(); ++i) {
     try {
       program->steps.push_back(make_step(specs[i].first, specs[i].second));
+      program->kinds.push_back(specs[i].first);
     } catch (const Error& error) {
       throw Error("steps[" + std::to_string(i) + "] " + specs[i].first + ": " + error.what());
     }
@@ -172,12 +187,33 @@ void Executor::run(int64_t program, const Extents& extents, const Transfer* befo
   check("T", extents.tokens, found.capacity.tokens);
   check("S", extents.sampled, found.capacity.sampled);
   copy(before, before_count);
-  found.context.extents = extents;
-  found.next = 0;
-  found.failure.clear();
-  pool_.run(found);
-  if (!found.failure.empty()) throw Error(found.failure);
+  start(found, extents);
   copy(after, after_count);
+}
+
+void Executor::start(Program& program, const Extents& extents) {
+  program.context.extents = extents;
+  program.next = 0;
+  program.failure.clear();
+  pool_.run(program);
+  if (!program.failure.empty()) throw Error(program.failure);
+}
+
+std::map<std::string, std::pair<int64_t, int64_t>> Executor::profile(int64_t program,
+                                                                     const Extents& extents) {
+  const std::lock_guard lock(busy_);
+  Program& found = find(program);
+  found.clock = threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+  found.started.assign(found.steps.size() + 1, 0);
+  start(found, extents);
+  std::map<std::string, std::pair<int64_t, int64_t>> told;
+  for (size_t i = 0; i < found.steps.size(); ++i) {
+    auto& [count, total] = told[found.kinds[i]];
+    ++count;
+    total += found.started[i + 1] - found.started[i];
+  }
+  found.started.clear();
+  return told;
 }
 
 }  // namespace helios

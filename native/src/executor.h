@@ -1,6 +1,7 @@
 // Programs of native steps, and the executor that runs them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -130,6 +131,10 @@ class Executor {
   // Copies `before`, runs the steps, copies `after`. One run at a time; allocates nothing.
   void run(int64_t program, const Extents& extents, const Transfer* before, size_t before_count,
            const Transfer* after, size_t after_count);
+  // Runs the steps once and tells, by kind of step, how often it ran and for how many nanoseconds:
+  // of wall time, or of processor time where there is but one thread.
+  std::map<std::string, std::pair<int64_t, int64_t>> profile(int64_t program,
+                                                             const Extents& extents);
 
  private:
   struct Program;
@@ -139,6 +144,7 @@ class Executor {
 
   Program& find(int64_t program) const;
   void make_room(int64_t nbytes);
+  void start(Program& program, const Extents& extents);
 
   const Kernels& kernels_;
   Pool pool_;

@@ -1,6 +1,8 @@
 // helios._native: the Python face of the CPU runtime.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -73,6 +75,13 @@ void run(Executor& executor, int64_t program, std::tuple<int64_t, int64_t, int64
   executor.run(program, {std::get<0>(extents), std::get<1>(extents), std::get<2>(extents)},
                reinterpret_cast<const Transfer*>(before.data()), before.shape(0),
                reinterpret_cast<const Transfer*>(after.data()), after.shape(0));
+}
+
+std::map<std::string, std::pair<int64_t, int64_t>> profile(
+    Executor& executor, int64_t program, std::tuple<int64_t, int64_t, int64_t> extents) {
+  const nb::gil_scoped_release released;
+  return executor.profile(program,
+                          {std::get<0>(extents), std::get<1>(extents), std::get<2>(extents)});
 }
 
 void pack_matrix(Executor& executor, const std::string& storage, const std::string& layout,
@@ -157,6 +166,7 @@ NB_MODULE(_native, m) {
       .def("load", load, "steps"_a, "capacity"_a, "workspace"_a = 0, "workspace_bytes"_a = 0)
       .def("unload", &Executor::unload, "program"_a)
       .def("run", run, "program"_a, "extents"_a, "before"_a, "after"_a)
+      .def("profile", profile, "program"_a, "extents"_a)
       .def("pack", pack_matrix, "storage"_a, "layout"_a, "rows"_a, "columns"_a, "source"_a,
            "destination"_a);
 }
