@@ -6,6 +6,7 @@ from pathlib import Path
 from helios.compile.capabilities import CapabilityCatalog
 from helios.compile.catalog_file import read_catalog
 from helios.errors import ConfigurationError
+from helios.runtime.device import DeviceRuntime
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avxvnni", "avx512", "avx512vnni", "neon")
 
@@ -32,6 +33,34 @@ def device_catalog(device: str, numerics: str = "", threads: int = 0) -> Capabil
         remedy=f"use cpu, cpu: and one of {', '.join(INSTRUCTION_SETS)}, reference, or a catalog "
         "file that `helios plan --write-catalog` wrote",
     )
+
+
+def device_runtime(device: str, numerics: str = "", threads: int = 0) -> DeviceRuntime:
+    """The runtime of a device of this machine: `cpu` or `reference`.
+
+    Raises `ConfigurationError` for a device that is not here, or that takes no such setting.
+    """
+    if device == "cpu":
+        from helios.runtime.cpu.device import DEFAULT_NUMERICS, CpuRuntime
+
+        return CpuRuntime(threads or None, numerics or DEFAULT_NUMERICS)
+    if device != "reference":
+        raise ConfigurationError(
+            "is not a device of this machine",
+            field="--device",
+            value=device,
+            remedy="use cpu or reference",
+        )
+    if numerics or threads:
+        raise ConfigurationError(
+            "the reference device computes in float32 and takes neither profile nor threads",
+            field="--numerics, --threads",
+            value=numerics or threads,
+            remedy="leave them out, or use --device cpu",
+        )
+    from helios.runtime.reference.device import ReferenceRuntime
+
+    return ReferenceRuntime()
 
 
 def _cpu_catalog(isa: str, numerics: str, threads: int) -> CapabilityCatalog:

@@ -7,14 +7,14 @@ import typer
 from rich.table import Table
 
 from helios.cli.console import byte_progress, err, nbytes_text
+from helios.cli.devices import device_runtime
 from helios.cli.models import require_acceptance, resolve
+from helios.compile.budget import parse_memory
 from helios.compile.options import CompileOptions, parse_approximation
 from helios.compile.report import StartupReport
 from helios.core.reader import authenticate, authorize
 from helios.core.trust import TrustStore
-from helios.errors import ConfigurationError
 from helios.ignition.options import PrepareOptions
-from helios.runtime.device import DeviceRuntime
 from helios.runtime.loader import LoadOptions
 from helios.server.app import build_app
 from helios.server.assembly import Assembly, assemble
@@ -39,7 +39,8 @@ def serve(
     concurrency: Annotated[int | None, typer.Option(help="Requests at once; checked.")] = None,
     batch_tokens: Annotated[int | None, typer.Option(help="Tokens of one step; checked.")] = None,
     pages: Annotated[int | None, typer.Option(help="Cache pages; checked.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of the CPU runtime.")] = None,
+    numerics: Annotated[str, typer.Option(help="Numerical profile of the CPU: a8, a16, f32.")] = "",
+    threads: Annotated[int, typer.Option(min=0, help="Threads of the CPU; 0: all.")] = 0,
     materialize: Annotated[
         list[str] | None, typer.Option(help="Allow an approximate layout: NAME=BOUND.")
     ] = None,
@@ -62,7 +63,7 @@ def serve(
                 opened, require_acceptance(opened.namespace, accept, resolved.acceptance)
             )
         options = LoadOptions(
-            memory=parse_memory(memory),
+            memory=parse_memory(memory) if memory else None,
             context=context,
             concurrency=concurrency,
             batch_tokens=batch_tokens,
@@ -75,7 +76,7 @@ def serve(
         with core, byte_progress("loading weights") as update:
             assembly = assemble(
                 core,
-                make_runtime(device, threads),
+                device_runtime(device, numerics, threads),
                 options,
                 limits,
                 lambda _, done, total: update(done, total),
@@ -86,54 +87,6 @@ def serve(
             startup.write(report)
     _print_report(startup)
     _run(assembly, host, port, api_key or None)
-
-
-def make_runtime(device: str, threads: int | None) -> DeviceRuntime:
-    """The device runtime of that name."""
-    if device == "reference":
-        if threads is not None:
-            raise ConfigurationError(
-                "the reference runtime takes no thread count",
-                field="--threads",
-                value=threads,
-                remedy="leave it out, or use --device cpu",
-            )
-        from helios.runtime.reference.device import ReferenceRuntime
-
-        return ReferenceRuntime()
-    if device == "cpu":
-        from helios.runtime.cpu.device import CpuRuntime
-
-        return CpuRuntime(threads=threads)
-    raise ConfigurationError(
-        "unknown device", field="--device", value=device, remedy="use cpu or reference"
-    )
-
-
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
-_UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
-
-
-def parse_memory(text: str) -> int | float | None:
-    """`--memory`: bytes with an optional unit, a fraction below 1, or nothing for auto."""
-    if not text:
-        return None
-    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    unit = text[len(number) :].strip().upper()
-    try:
-        value = float(number)
-    except ValueError:
-        value = -1.0
-    if unit not in _UNITS or not 0 < value < 1 << 50:
-        raise ConfigurationError(
-            "is not an amount of memory",
-            field="--memory",
-            value=text,
-            remedy="write bytes, a size such as 2GiB, or a fraction such as 0.5",
-        )
-    if not unit and value < 1:
-        return value
-    return int(value * _UNITS[unit])
 
 
 def _print_report(startup: StartupReport) -> None:
