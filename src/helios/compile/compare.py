@@ -10,7 +10,6 @@ from typing import Any
 
 from helios.errors import StalePlanError
 
-
 _PARTS = ("device", "limits", "plan", "memory", "weights", "providers")
 
 

@@ -5,6 +5,7 @@ A value answers to its own name and to that of each weight its operation reads, 
 Patterns are those of a shell, and `*` crosses dots.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
@@ -40,6 +41,20 @@ def value_names(program: Program) -> dict[str, tuple[str, ...]]:
         result.name: (result.name, *(o.name for o in op.operands if isinstance(o, Weight)))
         for op in program.ops
         for result in op.results
+    }
+
+
+def shown_names(program: Program) -> dict[str, str]:
+    """For every value the name that says most: its own, unless that is a mere number of its kind
+    and it alone answers to a weight's name."""
+    names = value_names(program)
+    uses = Counter(alias for aliases in names.values() for alias in aliases[1:])
+    kinds = {result.name: op.kind for op in program.ops for result in op.results}
+    return {
+        value: next((a for a in aliases[1:] if uses[a] == 1), value)
+        if value.startswith(f"{kinds[value]}.")
+        else value
+        for value, aliases in names.items()
     }
 
 
