@@ -1,0 +1,177 @@
+"""The command line as a script meets it: output, JSON, status, and errors with a remedy."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helios.cli.main import main
+from helios.core.keys import SigningKey
+from helios.core.trust import TrustStore
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    monkeypatch.setenv("HELIOS_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HELIOS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "300")
+    for console in ("out", "err"):
+        monkeypatch.setattr(f"helios.cli.console.{console}.width", 300)
+
+    def call(*words: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["helios", *map(str, words)])
+        capsys.readouterr()
+        status = 0
+        try:
+            main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+        captured = capsys.readouterr()
+        return Outcome(status, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def trusted_core(smollm2_path: Path, smollm2_home: Path, tmp_path: Path) -> Path:
+    """A copy of the prepared core, whose publisher the `run` fixture's home trusts."""
+    shutil.copytree(smollm2_home, tmp_path / "home")
+    return Path(shutil.copy(smollm2_path, tmp_path / "model.core"))
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version").out.startswith("helios ")
+    listed = run("--help").out
+    for command in ("prepare", "plan", "serve", "chat", "inspect", "verify", "keys"):
+        assert command in listed
+
+
+def test_keys_are_made_trusted_and_distrusted(run: Run, tmp_path: Path) -> None:
+    made = run("keys", "new", tmp_path / "acme.pem", "--json").json
+    assert run("keys", "trust", "acme/models", made["public_key"]).status == 0
+    assert run("keys", "list", "--json").json == {"acme/models": [made["public_key"]]}
+    assert run("keys", "distrust", "acme/models", made["public_key"]).status == 0
+    assert run("keys", "list", "--json").json == {}
+    again = run("keys", "new", tmp_path / "acme.pem")
+    assert again.status == 1
+    assert "acme.pem" in again.err
+
+
+def test_local_publisher_stays_the_same(run: Run) -> None:
+    first = run("keys", "local", "--json").json
+    assert first["namespace"] == f"local/{first['key_id']}"
+    assert run("keys", "local", "--json").json == first
+
+
+def test_prepare_inspect_verify(run: Run, smollm2_gguf: Path, tmp_path: Path) -> None:
+    core = tmp_path / "small.core"
+    options = ("--context", 256, "--concurrency", 2, "--served-id", "small", "--alias", "tiny")
+    written = run("prepare", smollm2_gguf, "-o", core, *options, "--json").json
+    assert written["nbytes"] == core.stat().st_size
+    facts = run("inspect", core, "--json").json
+    assert facts["contract"]["servedId"] == "small"
+    assert facts["contract"]["aliases"] == ["tiny"]
+    assert facts["contract"]["contextTokens"] == 256
+    assert facts["contract"]["concurrency"] == 2
+    assert facts["signature"].endswith("trusted")
+    tables = run("inspect", core).out
+    for word in ("small", "256 tokens", "q4_1", "prefill", "apache-2.0", "trusted"):
+        assert word in tables
+    assert "paged_attention" in run("inspect", core, "--program", "decode").out
+    checked = run("verify", core, "--json").json
+    assert checked["valid"] is True
+    assert checked["digest"] == facts["digest"]
+
+
+def test_a_core_signed_for_a_namespace(run: Run, smollm2_gguf: Path, tmp_path: Path) -> None:
+    key = tmp_path / "acme.pem"
+    made = run("keys", "new", key, "--json").json
+    core = tmp_path / "acme.core"
+    signing = ("--key", key, "--namespace", "acme/models")
+    assert run("prepare", smollm2_gguf, "-o", core, *signing).status == 0
+    refused = run("verify", core)
+    assert refused.status == 1
+    assert "helios keys trust" in refused.err or "trust" in refused.err
+    run("keys", "trust", "acme/models", made["public_key"])
+    assert run("verify", core).status == 0
+    unaccepted = run("serve", core)
+    assert unaccepted.status == 1
+    assert "--accept acme/models" in unaccepted.err
+    mistaken = run("serve", core, "--accept", "acme/other")
+    assert mistaken.status == 1
+    assert "acme/models" in mistaken.err
+
+
+def test_a_flipped_bit_is_found(run: Run, trusted_core: Path) -> None:
+    assert run("verify", trusted_core).status == 0
+    with trusted_core.open("r+b") as file:
+        file.seek(-1000, 2)
+        byte = file.read(1)[0]
+        file.seek(-1000, 2)
+        file.write(bytes([byte ^ 1]))
+    found = run("verify", trusted_core)
+    assert found.status == 1
+    assert "weights" in found.err
+
+
+def test_a_removed_key_is_refused(run: Run, trusted_core: Path, tmp_path: Path) -> None:
+    store = TrustStore(tmp_path / "home")
+    (namespace,) = store.namespaces()
+    store.remove(namespace, SigningKey.load(tmp_path / "home/keys/local.pem").public)
+    assert run("verify", trusted_core).status == 1
+    assert run("serve", trusted_core).status == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("serve", "no-such-model"), ["no-such-model", "smollm2"]),
+        (("prepare", "/nowhere.gguf", "-o", "x.core"), ["/nowhere.gguf"]),
+        (("prepare", "smollm2", "-o", "x.core", "--context", "999999"), ["context", "999999"]),
+        (("prepare", "smollm2", "-o", "x.core", "--cache-dtype", "f8"), ["f8", "bf16"]),
+        (("prepare", "smollm2", "-o", "x.core", "--key", "k.pem"), ["--namespace"]),
+        (("serve", "smollm2", "--device", "abacus"), ["abacus", "reference"]),
+        (("serve", "smollm2", "--memory", "lots"), ["lots"]),
+        (("serve", "smollm2", "--memory", "100MiB"), ["memory"]),
+        (("serve", "smollm2", "--context", "999999", "--memory", "700MiB"), ["context"]),
+        (("verify", __file__), ["core"]),
+        (("inspect", __file__), ["core"]),
+        (("chat", "hello", "--url", "ftp://example"), ["--url"]),
+        (("chat", "hello", "--url", "http://127.0.0.1:1"), ["helios serve"]),
+    ],
+)
+def test_bad_input_ends_with_a_clear_error(
+    run: Run, words: tuple[str, ...], names: list[str]
+) -> None:
+    outcome = run(*words)
+    assert outcome.status == 1
+    assert outcome.err.startswith("error:")
+    for name in names:
+        assert name in outcome.err
+
+
+def test_a_failed_start_writes_its_report(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    assert run("serve", "smollm2", "--memory", "100MiB", "--report", path).status == 1
+    failure = json.loads(path.read_text())["failure"]
+    assert failure["remedy"]
+    assert failure["phase"] == "plan"
