@@ -15,10 +15,11 @@ from helios.compile.retention import shown_names
 from helios.contract.tensor import TensorType
 from helios.errors import ConfigurationError
 from helios.program.extents import SAMPLED, TOKENS
-from helios.program.ops import OPS
 from helios.runtime.dump import Dump
 from helios.runtime.packing import PackedStep
 from helios.runtime.storage import NUMPY_TYPES, Array, Storage
+
+_ORDER = "values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,6 @@ class Checkpoint:
     name: str
     offset: int
     type: TensorType
-    tolerance: float  # of the operation that makes it
 
 
 def checkpoints(compiled: CompiledModel) -> Mapping[str, tuple[Checkpoint, ...]]:
@@ -38,12 +38,7 @@ def checkpoints(compiled: CompiledModel) -> Mapping[str, tuple[Checkpoint, ...]]
         offsets = {p.name: p.offset for p in plan.placements}
         shown = shown_names(program)
         found[program.name] = tuple(
-            Checkpoint(
-                shown[result.name],
-                offsets[result.name],
-                result.type,
-                OPS[op.kind].tolerance,
-            )
+            Checkpoint(shown[result.name], offsets[result.name], result.type)
             for op in program.ops
             for result in op.results
             if result.name in set(plan.retained)
@@ -72,11 +67,11 @@ class Recorder:
     wanted: range
     step: int = 0
     arrays: dict[str, Array] = field(default_factory=dict)
-    tolerances: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._points = checkpoints(self.compiled)
         self._parts: dict[str, list[Array]] = {}
+        self._order: dict[str, None] = {}
 
     def watch(self, step: PackedStep) -> None:
         """Copy what a submission retained."""
@@ -90,7 +85,7 @@ class Recorder:
             if rows != TOKENS:
                 parts.clear()
             parts.append(read_checkpoint(point, self.storage, step).copy())
-            self.tolerances[point.name] = point.tolerance
+            self._order[point.name] = None
 
     def end_step(self) -> None:
         """Close a step, whether it was wanted or not."""
@@ -100,11 +95,11 @@ class Recorder:
         self.step += 1
 
     def dump(self, metadata: Mapping[str, str]) -> Dump:
-        """Everything collected, with the tolerance of each value's operation."""
+        """Everything collected, with the order in which values are computed."""
         told = {
             "plan": self.compiled.plan.id,
             "device": str(self.compiled.plan.device),
-            "tolerances": json.dumps(self.tolerances, sort_keys=True),
+            _ORDER: json.dumps(list(self._order)),
             **metadata,
         }
         return Dump(self.arrays, told)
@@ -160,12 +155,25 @@ class ValueDifference:
 
 
 def compare_dumps(left: Dump, right: Dump, tolerance: float) -> Sequence[ValueDifference]:
-    """Every value that either run has, in the order of first use."""
-    steps: dict[str, list[int]] = {}
+    """Every value that either run has, in the order in which they are computed."""
+    steps: dict[str, list[int]] = {name: [] for dump in (left, right) for name in _order(dump)}
     for key in sorted({*left.arrays, *right.arrays}, key=split_key):
         step, name = split_key(key)
         steps.setdefault(name, []).append(step)
-    return [_compare_value(left, right, name, found, tolerance) for name, found in steps.items()]
+    return [
+        _compare_value(left, right, name, found, tolerance)
+        for name, found in steps.items()
+        if found
+    ]
+
+
+def _order(dump: Dump) -> Sequence[str]:
+    """The names that a dump lists; a dump of another tool may list none."""
+    try:
+        names = json.loads(dump.metadata.get(_ORDER, "[]"))
+    except ValueError:
+        return ()
+    return [str(name) for name in names] if isinstance(names, list) else ()
 
 
 def _compare_value(
