@@ -179,4 +179,6 @@ def test_a_signal_drops_what_does_not_end_in_time() -> None:
         read_stream(address, process, received)
     output, errors = process.communicate(timeout=30)
     assert (process.returncode, output) == (0, "ended [1]\n"), errors
+    assert "1 running task" in errors
+    assert "Traceback" not in errors
     assert json.loads(received[0].removeprefix("data: "))["object"] == "chat.completion.chunk"

@@ -1,5 +1,7 @@
 """Running the application: a socket, a loop, and an orderly end."""
 
+import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,6 +50,7 @@ class HttpServer:
 
     def run(self) -> None:
         """Serve until a signal or `stop`, then give open requests their time and drop the rest."""
+        logging.getLogger("uvicorn.error").addFilter(_is_no_drop)
         with self._listener:
             self._server.run(sockets=[self._listener])
 
@@ -65,6 +68,12 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; `ready` gets the address once connections are accepted."""
     HttpServer(app, host, port, ready=ready).run()
+
+
+def _is_no_drop(record: logging.LogRecord) -> bool:
+    """Keep tracebacks of dropped requests out of the log: they are meant, and counted there."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError)
 
 
 class _Server(uvicorn.Server):
