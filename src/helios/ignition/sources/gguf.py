@@ -9,7 +9,7 @@ import numpy as np
 from helios.errors import SourceError
 from helios.ignition.sources.facts import Facts
 from helios.ignition.sources.gguf_header import Header, TensorEntry, read_header
-from helios.ignition.sources.mapping import digest, map_file
+from helios.ignition.sources.mapping import digest, map_file, present
 from helios.ignition.sources.source import (
     Dialect,
     GgmlVocabulary,
@@ -26,15 +26,15 @@ class GgufSource:
     """A GGUF file, mapped. Metadata is read at once, tensors when asked for.
 
     Raises `SourceError` for a file that is not a sound GGUF model. The mapping lives as long as
-    any tensor view does.
+    any tensor view does. Without `complete`, the file may end anywhere after its header.
     """
 
     dialect = Dialect.GGUF
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, complete: bool = True) -> None:
         self.path = path
         self._data = map_file(path)
-        header = read_header(self._data, path.name)
+        header = read_header(self._data, path.name, complete=complete)
         self._fields = header.fields
         _check_whole(self._view("split."))
         general = self._view("general.")
@@ -66,7 +66,7 @@ class GgufSource:
         }
 
     def _load(self, entry: TensorEntry) -> memoryview:
-        return self._data[entry.offset : entry.offset + entry.nbytes]
+        return present(self._data, entry.offset, entry.offset + entry.nbytes, entry.name)
 
 
 def _check_whole(split: Facts) -> None:

@@ -65,8 +65,11 @@ class Header:
     tensors: tuple[TensorEntry, ...]
 
 
-def read_header(data: memoryview, origin: str) -> Header:
-    """Read a whole file's header; raises `SourceError` for anything that is not sound."""
+def read_header(data: memoryview, origin: str, *, complete: bool = True) -> Header:
+    """Read a file's header; raises `SourceError` for anything that is not sound.
+
+    The tensors it describes must all be there, unless `complete` is False.
+    """
     cursor = _Cursor(data, origin)
     if bytes(cursor.take(4, "magic")) != MAGIC:
         cursor.refuse("not a GGUF file", "magic", bytes(data[:4]), "give a .gguf file")
@@ -88,7 +91,7 @@ def read_header(data: memoryview, origin: str) -> Header:
         fields[key] = _value(cursor, key)
     described = [_describe(cursor) for _ in range(tensor_count)]
     start = _aligned(cursor.position, alignment := _alignment(fields, cursor))
-    return Header(version, fields, _place(described, start, alignment, cursor))
+    return Header(version, fields, _place(described, start, alignment, cursor, complete))
 
 
 class _Cursor:
@@ -210,7 +213,7 @@ def _alignment(fields: Mapping[str, object], cursor: _Cursor) -> int:
 
 
 def _place(
-    described: list[_Described], start: int, alignment: int, cursor: _Cursor
+    described: list[_Described], start: int, alignment: int, cursor: _Cursor, complete: bool
 ) -> tuple[TensorEntry, ...]:
     """File offsets of all tensors, which must lie one after the other, each aligned.
 
@@ -229,7 +232,7 @@ def _place(
                 item.offset,
                 "convert the model again",
             )
-        if start + item.offset + nbytes > len(cursor.data):
+        if complete and start + item.offset + nbytes > len(cursor.data):
             cursor.refuse(
                 f"the file ends inside a tensor of {nbytes} bytes",
                 item.name,

@@ -27,13 +27,15 @@ _LICENSE_LINE = re.compile(r"^license:\s*(\S+)\s*$", re.MULTILINE)
 class HuggingFaceSource:
     """A checkpoint folder. JSON files are read at once, tensors are mapped.
 
-    Raises `SourceError` for a folder that is not a sound checkpoint.
+    Raises `SourceError` for a folder that is not a sound checkpoint. Without `complete`, tensor
+    data and the tokenizer may be absent.
     """
 
     dialect = Dialect.HUGGINGFACE
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, complete: bool = True) -> None:
         self.path = path
+        self._complete = complete
         self._read: list[str] = []
         self.config = Facts(self._json("config.json"))
         self.architecture = self.config.text("model_type")
@@ -99,13 +101,13 @@ class HuggingFaceSource:
     def _tensors(self) -> Mapping[str, SourceTensor]:
         if not (self.path / _INDEX).is_file():
             self._read.append(_SINGLE)
-            return read_safetensors(self.path / _SINGLE)
+            return read_safetensors(self.path / _SINGLE, complete=self._complete)
         index = Facts(self._json(_INDEX)).group("weight_map")
         wanted = {name: self._shard_name(index.text(name)) for name in sorted(index.keys())}
         tensors: dict[str, SourceTensor] = {}
         for shard in sorted(set(wanted.values())):
             self._read.append(shard)
-            held = read_safetensors(self.path / shard)
+            held = read_safetensors(self.path / shard, complete=self._complete)
             tensors |= {name: tensor for name, tensor in held.items() if wanted.get(name) == shard}
         if missing := sorted(set(wanted) - set(tensors)):
             raise SourceError(
@@ -130,14 +132,14 @@ class HuggingFaceSource:
 
     def _tokenizer(self, generation: Facts, settings: Facts) -> TokenizerFile:
         content = self._bytes("tokenizer.json")
-        if content is None:
+        if content is None and self._complete:
             raise SourceError(
                 "the folder lacks a fast tokenizer",
                 field="tokenizer.json",
                 remedy="save the tokenizer with transformers first",
             )
         return TokenizerFile(
-            json=content,
+            json=content or b"",
             bos=_token_text(settings, "bos_token"),
             eos=_token_text(settings, "eos_token"),
             padding=_token_text(settings, "pad_token"),

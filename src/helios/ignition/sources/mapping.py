@@ -20,6 +20,17 @@ def map_file(path: Path) -> memoryview:
         ) from None
 
 
+def present(data: memoryview, start: int, end: int, name: str) -> memoryview:
+    """The bytes of a tensor; `SourceError` where it is described and not there."""
+    if end > len(data):
+        raise SourceError(
+            "the tensor is described, but its data is absent",
+            field=name,
+            remedy="download the whole checkpoint",
+        )
+    return data[start:end]
+
+
 def digest(data: memoryview) -> bytes:
     """SHA-256 of a mapped file."""
     state = hashlib.sha256()

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from helios.contract.kinds import WeightStorage
 from helios.errors import SourceError
-from helios.ignition.sources.mapping import map_file
+from helios.ignition.sources.mapping import map_file, present
 from helios.ignition.sources.source import SourceTensor
 from helios.ignition.sources.storage import stored_nbytes
 
@@ -21,16 +21,20 @@ MAX_DIMENSIONS = 8
 _DTYPES = {"F32": WeightStorage.F32, "F16": WeightStorage.F16, "BF16": WeightStorage.BF16}
 
 
-def read_safetensors(path: Path) -> Mapping[str, SourceTensor]:
-    """Every tensor of one file, mapped; raises `SourceError` for a file that is not sound."""
+def read_safetensors(path: Path, *, complete: bool = True) -> Mapping[str, SourceTensor]:
+    """Every tensor of one file, mapped; raises `SourceError` for a file that is not sound.
+
+    Without `complete`, the file may end anywhere after its header.
+    """
     data = map_file(path)
     header, start = _header(data, path.name)
     spans: list[tuple[int, int, SourceTensor]] = []
     for name, entry in header.items():
         if name == "__metadata__":
             continue
-        spans.append(_tensor(name, entry, data[start:], path.name))
-    _check_spans(spans, len(data) - start, path.name)
+        spans.append(_tensor(name, entry, data[start:], path.name, complete))
+    size = len(data) - start if complete else max((end for _, end, _ in spans), default=0)
+    _check_spans(spans, size, path.name)
     return {tensor.name: tensor for _, _, tensor in spans}
 
 
@@ -55,7 +59,7 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _tensor(
-    name: str, entry: object, data: memoryview, origin: str
+    name: str, entry: object, data: memoryview, origin: str, complete: bool
 ) -> tuple[int, int, SourceTensor]:
     if not isinstance(entry, dict):
         _refuse(origin, name, "must be described by an object", entry)
@@ -72,17 +76,13 @@ def _tensor(
         )
     if not 1 <= len(shape) <= MAX_DIMENSIONS or 0 in shape:
         _refuse(origin, name, "unsupported shape", list(shape))
-    if len(offsets) != 2 or not offsets[0] <= offsets[1] <= len(data):
+    if len(offsets) != 2 or offsets[0] > offsets[1] or (complete and offsets[1] > len(data)):
         _refuse(origin, name, "data lies outside the file", list(offsets))
     nbytes = stored_nbytes(name, _DTYPES[dtype], shape)
     if offsets[1] - offsets[0] != nbytes:
         _refuse(origin, name, f"declared type and shape need {nbytes} bytes", list(offsets))
-    load = partial(_slice, data, offsets[0], offsets[1])
+    load = partial(present, data, offsets[0], offsets[1], name)
     return offsets[0], offsets[1], SourceTensor(name, _DTYPES[dtype], shape, nbytes, load)
-
-
-def _slice(data: memoryview, start: int, end: int) -> memoryview:
-    return data[start:end]
 
 
 def _integers(value: object, name: str, origin: str) -> tuple[int, ...]:
