@@ -123,6 +123,14 @@ def request(
     )
 
 
+def digest_of(tokens: Sequence[int], target: int) -> float:
+    """The score that the device gives a prompt token after those before it."""
+    history = 0
+    for token in tokens:
+        history = mix(history, token)
+    return -(mix(history, target) % (1 << 20)) / (1 << 20)
+
+
 def expected(
     asked: Request, shape: Geometry, monitor: HostMonitor | None = None
 ) -> tuple[tuple[int, ...], FinishReason]:

@@ -39,12 +39,12 @@ class Residency:
 
         Cached tokens are at most `job.fill_to`, less the one from which the first output is
         drawn. `spare` pages must be left for others. Returns 0, or where that is not to be had,
-        how many pages would have to be available.
+        how many pages (at least one: there is a token to consume) it lacks beside the spare ones.
         """
         endpoint = self._lock_prefix(job)
         needed = self.pages_for(tokens) - len(job.pages)
         if needed + spare > self.available:
-            missing = needed + spare + sum(1 for node in job.path[1:] if node.references == 1)
+            missing = needed + sum(1 for node in job.path[1:] if node.references == 1)
             self._let_go(job)
             return missing
         job.pages.extend(self._page() for _ in range(needed))

@@ -38,7 +38,7 @@ class Seating:
         self._line = line
         self._counters = counters
         self._backlog = backlog
-        self._spare = geometry.pages // SPARE_SHARE
+        self._most_spare = max(geometry.pages // SPARE_SHARE, 1)
         self._resumes = programs.has(Operation.RESUME)
         self._free = list(range(slots - 1, -1, -1))
         self._generations = [0] * slots
@@ -70,7 +70,7 @@ class Seating:
         while self._free and (job := self._line.peek()) is not None:
             if self._roster.backlog() >= self._backlog:
                 return None
-            if job is self._blocked and self._residency.available < self._blocked_need:
+            if job is self._blocked and self._lacks(self._blocked_need):
                 return job
             if not self._seat(job):
                 return job
@@ -87,8 +87,7 @@ class Seating:
     def _seat(self, job: Job) -> bool:
         resumed = job.outputs > 0
         job.fill_to = len(job.tokens) - resumed
-        spare = min(len(self._seated), self._spare)
-        missing = self._residency.seat(job, self._tokens_to_back(job, resumed), spare)
+        missing = self._residency.seat(job, self._tokens_to_back(job, resumed), self._spare())
         if missing:
             self._blocked, self._blocked_need = job, missing
             return False
@@ -102,6 +101,12 @@ class Seating:
         self._seated[job.slot] = job
         self._roster.seat(job)
         return True
+
+    def _spare(self) -> int:
+        return min(len(self._seated), self._most_spare)
+
+    def _lacks(self, pages: int) -> bool:
+        return self._residency.available < pages + self._spare()
 
     def _tokens_to_back(self, job: Job, resumed: bool) -> int:
         """Enough to draw the next token whatever happens; all where a job can't come back."""
