@@ -11,7 +11,7 @@ import helios
 from helios.cli.console import print_error
 from helios.errors import HeliosError
 
-_COMMANDS = ("prepare", "plan", "serve", "chat", "inspect", "verify", "keys")
+_COMMANDS = ("prepare", "plan", "serve", "chat", "inspect", "verify", "keys", "run", "diff-runs")
 
 
 def build(words: Sequence[str]) -> typer.Typer:

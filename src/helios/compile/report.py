@@ -13,6 +13,10 @@ from helios.compile.canonical import frozen, plain
 from helios.compile.plan import Limits, Plan
 from helios.errors import HeliosError
 
+PROCESS_NBYTES = 160 << 20
+"""What a serving process takes beside its plan: interpreter, libraries, tokenizer, and requests'
+own objects. Measured with SmolLM2: 105 MB at the end of full load."""
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
