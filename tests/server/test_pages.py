@@ -24,9 +24,17 @@ def test_models(serving: Serving) -> None:
 
 
 def test_health(serving: Serving) -> None:
-    assert serving.request("GET", "/health").json() == {"status": "ok"}
+    health = serving.request("GET", "/health").json()
+    assert health["status"] == "ok"
+    assert set(health["memory_bytes"]) == {"budget", "planned", "committed", "measured"}
     serving.engine.healthy = False
-    assert serving.request("GET", "/health").status_code == 503
+    failed = serving.request("GET", "/health")
+    assert (failed.status_code, failed.json()["status"]) == (503, "failed")
+
+
+def test_plan(serving: Serving) -> None:
+    report = serving.request("GET", "/v1/helios/plan").json()
+    assert {"phases", "memory", "plan", "failure"} <= set(report)
 
 
 def test_metrics(serving: Serving) -> None:

@@ -162,7 +162,15 @@ def test_metrics_and_health(server: str, client: openai.OpenAI) -> None:
     assert "helios_" in text
     assert "gravity" not in text.lower()
     with urllib.request.urlopen(f"{server}/health") as response:
-        assert json.load(response)["status"] == "ok"
+        health = json.load(response)
+    assert health["status"] == "ok"
+    memory = health["memory_bytes"]
+    assert 0 < memory["committed"] <= memory["planned"] <= memory["budget"]
+    with urllib.request.urlopen(f"{server}/v1/helios/plan") as response:
+        report = json.load(response)
+    assert report["plan"]["total"] == memory["planned"]
+    assert report["failure"] is None
+    assert {"contract", "plan", "weights"} <= {phase["name"] for phase in report["phases"]}
 
 
 def test_second_start_uses_the_cache_and_an_interrupt_ends_it(server: str, folder: Path) -> None:

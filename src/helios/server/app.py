@@ -36,6 +36,7 @@ def build_app(service: Service, *, api_key: str | None = None) -> Starlette:
             Route("/v1/models/{name:path}", pages.model),
             Route("/health", pages.health),
             Route("/metrics", pages.metrics),
+            Route("/v1/helios/plan", pages.plan),
             Route("/openapi.json", pages.openapi),
             Route("/", pages.page),
         ],

@@ -55,4 +55,4 @@ def assemble(
         defaults=loaded.contract.defaults,
         frontend=frontend,
     )
-    return Assembly(Service(model, engine, limits), engine, loaded)
+    return Assembly(Service(model, engine, limits, report), engine, loaded)

@@ -64,7 +64,10 @@ def _paths(schemas: dict[str, Any]) -> dict[str, Any]:
         "/v1/models/{name}": {
             "get": {**_read("Look a name up", schemas["Model"], "404"), "parameters": [name]}
         },
-        "/health": {"get": _read("Whether the engine runs", {"type": "object"}, "503")},
+        "/health": {"get": _health()},
+        "/v1/helios/plan": {
+            "get": _read("What start-up did, and the plan it loaded", {"type": "object"})
+        },
     }
 
 
@@ -74,6 +77,24 @@ def _generation(summary: str, request: Any, response: Any) -> dict[str, Any]:
     responses.update({status: _content(text, error) for status, text in _ERRORS.items()})
     body = {"required": True, "content": {"application/json": {"schema": request}}}
     return {"post": {"summary": summary, "requestBody": body, "responses": responses}}
+
+
+def _health() -> dict[str, Any]:
+    """Well or not, the body is the same."""
+    body = {
+        "type": "object",
+        "required": ["status", "memory_bytes"],
+        "properties": {
+            "status": {"enum": ["ok", "failed"]},
+            "memory_bytes": {
+                "type": "object",
+                "additionalProperties": {"type": ["integer", "null"]},
+            },
+        },
+    }
+    answers = {"200": "The engine runs.", "503": "It does not."}
+    responses = {status: _content(text, body) for status, text in answers.items()}
+    return {"summary": "Whether the engine runs, and its memory", "responses": responses}
 
 
 def _read(summary: str, response: Any, *errors: str) -> dict[str, Any]:

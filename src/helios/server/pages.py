@@ -42,14 +42,15 @@ class Pages:
         return _json(self._model(name))
 
     async def health(self, request: Request) -> Response:
-        """200 while the engine runs, else 503."""
+        """200 while the engine runs, else 503; planned, committed and measured bytes apart."""
         healthy = self._service.engine.healthy
         status = "ok" if healthy else "failed"
-        return Response(
-            msgspec.json.encode({"status": status}),
-            200 if healthy else 503,
-            media_type="application/json",
-        )
+        body = {"status": status, "memory_bytes": self._service.startup.memory_dict()}
+        return _json(body, 200 if healthy else 503)
+
+    async def plan(self, request: Request) -> Response:
+        """What start-up did, and the plan that the model runs by."""
+        return _json(self._service.startup.to_dict())
 
     async def metrics(self, request: Request) -> Response:
         """What Prometheus scrapes."""
@@ -70,8 +71,8 @@ class Pages:
         return Model(id=name, created=model.created, max_model_len=model.context_tokens)
 
 
-def _json(value: object) -> Response:
-    return Response(msgspec.json.encode(value), media_type="application/json")
+def _json(value: object, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
 def _content_policy(page: bytes) -> str:

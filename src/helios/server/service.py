@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from helios.compile.report import StartupReport
 from helios.contract.prepared import ServingDefaults
 from helios.engine.messages import Event, Generate
 from helios.frontend.model import Frontend
@@ -84,10 +85,15 @@ class Service:
     """One served model. Lives as long as the application; used by the event loop."""
 
     def __init__(
-        self, model: ServedModel, engine: EngineClient, limits: Limits | None = None
+        self,
+        model: ServedModel,
+        engine: EngineClient,
+        limits: Limits | None = None,
+        startup: StartupReport | None = None,
     ) -> None:
         self.model = model
         self.engine = engine
+        self.startup = startup or StartupReport()
         self.limits = limits or Limits()
         self.admission = Admission(self.limits.queue_capacity + self.limits.max_active)
         self.metrics = Metrics(engine, self.admission)
