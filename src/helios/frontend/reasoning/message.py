@@ -121,9 +121,9 @@ class Message:
                 self._reply.output.abandon()
                 yield from tools.recover(self._reply)
         except Cut:
-            if self._source.recording and (self._source.natural or not kind):
-                self._reply.output.content(self._source.recorded())
-            raise
+            if not self._source.recording or (kind and not self._source.natural):
+                raise
+            self._reply.output.content(self._source.recorded())
         self._source.forget()
         if self._grammar.trailing:
             yield from self._source.accept(self._grammar.trailing)

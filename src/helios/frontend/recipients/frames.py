@@ -70,16 +70,13 @@ class Frames:
         bare = Header(Route.VISIBLE, "", "")
         if not (yield from self._source.accept(self._grammar.header_begins)):
             return bare
-        self._source.record("")
         try:
             text, found = yield from self._source.take(self._grammar.header_end, HEADER_LIMIT)
         except Malformed:
-            self._visible(self._source.recorded())
             return bare
         except Cut:
-            self._unfinished(self._grammar.header.read(self._source.recorded()))
+            self._unfinished(self._grammar.header.read(self._source.rest()))
             raise
-        self._source.forget()
         if found.lastgroup == "message":
             return self._grammar.header.read(text)
         if found.lastgroup == "end":

@@ -47,6 +47,11 @@ class ScanningParser:
             self._go_on()
             self._early = output.take_calls()
 
+    @property
+    def work(self) -> int:
+        """How many characters have been looked at."""
+        return self._source.work
+
     def feed(self, pieces: Sequence[Piece]) -> list[Delta]:
         """Take the next pieces; return what they settle."""
         self._source.push(self._read(pieces))

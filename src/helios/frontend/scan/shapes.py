@@ -6,6 +6,7 @@ Shapes are bounded: no prefix is longer than `width`.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -103,9 +104,11 @@ class Boundary:
         self._prefix = re.compile(rf"(?:{prefixes})\Z")
         self.width = max((shape.width for shape in shapes.values()), default=0)
 
-    def find(self, text: str, start: int, ended: bool) -> re.Match[str] | None:
-        """The first match at or after `start`."""
-        return (self._final if ended else self._whole).search(text, start)
+    def find(
+        self, text: str, start: int, ended: bool, end: int = sys.maxsize
+    ) -> re.Match[str] | None:
+        """The first match at or after `start` and before `end`."""
+        return (self._final if ended else self._whole).search(text, start, end)
 
     def match(self, text: str, start: int, ended: bool) -> re.Match[str] | None:
         """A match at exactly `start`."""

@@ -109,21 +109,40 @@ class Source:
             yield
 
     def take(self, until: Boundary, limit: int) -> Steps[tuple[str, re.Match[str]]]:
-        """The text up to a boundary, and the boundary. `Malformed` where it is too long."""
+        """Read a text of at most `limit` characters, and the boundary behind it.
+
+        Nothing is read where there is none: `Malformed` where the text is longer, `Cut` where it
+        is unfinished.
+        """
         parts: list[str] = []
         room = limit
+        while True:
+            window = min(len(self.text), self.position + room + until.width)
+            found = until.find(self.text, self.position, self.ended, window)
+            self._looked(found, window)
+            if found and found.start() - self.position <= room:
+                parts.append(self.advance(found.start()))
+                self.advance(found.end())
+                return "".join(parts), found
+            if self.ended or len(self.text) - self.position >= room + until.width:
+                self._unread(parts)
+                raise Cut if self.ended and len(self.text) - self.position <= limit else Malformed
+            held = until.held(self.text, self.position)
+            room -= held - self.position
+            parts.append(self.advance(held))
+            yield
 
-        def keep(text: str) -> None:
-            nonlocal room
-            room -= len(text)
-            if room < 0:
-                raise Malformed
-            parts.append(text)
+    def _unread(self, parts: list[str]) -> None:
+        """Put back what has just been read."""
+        if parts:
+            self.text = "".join(parts) + self.text[self.position :]
+            self.position = 0
+            if self._record is not None:
+                del self._record[-len(parts) :]
 
-        found = yield from self.copy(until, keep)
-        if found is None:
-            raise Cut
-        return "".join(parts), found
+    def rest(self) -> str:
+        """Read everything that is left."""
+        return self.advance(len(self.text))
 
     def accept(self, what: Boundary) -> Steps[re.Match[str] | None]:
         """Read a boundary that stands right here, or nothing."""

@@ -9,7 +9,7 @@ from helios.frontend.scan.shapes import Shape, either, literal, sequence, spaces
 from helios.frontend.scan.source import Steps
 from helios.frontend.tools.reply import Reply
 
-NAME_LIMIT = 512
+NAME_LIMIT = 256
 """The longest tool name or call id. What is longer is no name."""
 KEY_LIMIT = 4096
 """The longest argument name, and the longest tag around one."""

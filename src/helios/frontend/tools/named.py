@@ -46,7 +46,11 @@ class NamedGrammar:
             *[shape for shape in (ahead(literal("{")), spelling.marker(syntax.name_end)) if shape]
         )
         self._name_end = boundary(
-            value=value, id=spelling.marker(syntax.id_marker), broken=closer, cut=end
+            value=value,
+            id=spelling.marker(syntax.id_marker),
+            closed=closer,
+            ended=end,
+            again=call,
         )
         self._id_end = boundary(value=value)
         fence = syntax.fence

@@ -80,9 +80,9 @@ class TagGrammar:
         yield from reply.source.copy(self._after_broken, drop)
 
     def _call(self, reply: Reply, resolve: Resolve) -> Steps[None]:
-        written, _ = yield from reply.source.take(self._name_end, NAME_LIMIT)
+        written, found = yield from reply.source.take(self._name_end, NAME_LIMIT)
         name = reply.lettering.drop(written).strip()
-        if not name or len(name.split()) > 1:
+        if found.lastgroup == "again" or not name or len(name.split()) > 1:
             raise Malformed
         name = resolve(name)
         attributes = yield from self._attributes(reply)
@@ -130,11 +130,12 @@ class TagGrammar:
 
 def _compile_name_end(syntax: ToolSyntax, spelling: Spelling) -> Boundary:
     """What ends a name. Where values have openers of their own, keys stand right behind it."""
-    end = spelling.marker(syntax.name_end)
+    end, again = spelling.marker(syntax.name_end), spelling.marker(syntax.call.open)
     if not syntax.value.open:
-        return boundary(here=end)
+        return boundary(here=end, again=again)
     return boundary(
         here=end,
+        again=again,
         key=_ahead(spelling.marker(syntax.key.open)),
         close=_ahead(spelling.marker(syntax.call.close)),
     )
