@@ -188,6 +188,10 @@ class Driver:
     def cancel(self, number: int) -> None:
         self.take(self.scheduler.cancel(number))
 
+    def preempt(self, number: int) -> None:
+        """Preempt a request as if pages ran short."""
+        self.scheduler._dismiss(self.scheduler._outcomes.jobs[number])
+
     def submit(self) -> bool:
         """Submit one step, if there is one."""
         submission = self.scheduler.next()

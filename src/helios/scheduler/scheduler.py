@@ -226,12 +226,14 @@ class Scheduler:
             victim = victim_for_growth(self._planner.short, seated)
         elif self._newcomer is not None and self._seating.resumes:
             victim = victim_for_newcomer(self._newcomer, seated)
-        if victim is None:
-            return False
-        victim.leaving = True
-        self._roster.drop(victim)
-        self._outcomes.settle(victim)
-        return not victim.leaving
+        return victim is not None and self._dismiss(victim)
+
+    def _dismiss(self, job: Job) -> bool:
+        """Preempt a job at its fence; true if that was now."""
+        job.leaving = True
+        self._roster.drop(job)
+        self._outcomes.settle(job)
+        return not job.leaving
 
     def _commit(self, plan: Plan) -> Submission:
         variant = plan.variant
