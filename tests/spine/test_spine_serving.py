@@ -156,6 +156,23 @@ def test_a_client_that_leaves_frees_its_place(client: openai.OpenAI, server: str
     test_openai_client_gets_the_answer(client)
 
 
+def test_chat_command_talks_to_it(server: str) -> None:
+    words = ("chat", "--url", server, "--temperature", "0", "--max-tokens", "24")
+    once = helios(*words, "What is gravity?", stdout=subprocess.PIPE)
+    assert once.communicate(timeout=60)[0].startswith(GRAVITY)
+    conversation = helios(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    printed, _ = conversation.communicate(
+        "What is gravity?\n/clear\nWhat is gravity?\n", timeout=60
+    )
+    assert printed.count(GRAVITY) == 2
+    assert conversation.returncode == 0
+    as_json = helios(*words, "--json", "What is gravity?", stdout=subprocess.PIPE)
+    answer = json.loads(as_json.communicate(timeout=60)[0])
+    assert answer["content"].startswith(GRAVITY)
+    assert answer["finish_reason"] == "length"
+    assert answer["usage"]["completion_tokens"] == 24
+
+
 def test_metrics_and_health(server: str, client: openai.OpenAI) -> None:
     with urllib.request.urlopen(f"{server}/metrics") as response:
         text = response.read().decode()
