@@ -85,8 +85,9 @@ class ProviderSpec:
     `weight_layouts` lists, for each weight operand by name, the layouts it accepts; an absent
     name means the operation has no such operand. `attributes` and `dtypes` restrict attribute
     values and the element types of other operands. Providers are tried in the catalog's order:
-    the preferred first. `scratch` is needed while the operation runs, `binding` once per bound
-    operation, `persistent` once per provider that is used.
+    the preferred first. `scratch` is needed while the operation runs, `held` from then to the end
+    of the program (the largest of a provider's operations), `binding` as long as the model is
+    loaded, once per bound operation, and `persistent` once per provider that is used.
     """
 
     name: str
@@ -98,6 +99,7 @@ class ProviderSpec:
     binding: Demand = NO_DEMAND
     persistent: Demand = NO_DEMAND
     dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    held: Demand = NO_DEMAND
 
     def __post_init__(self) -> None:
         for name in ("weight_layouts", "attributes", "dtypes"):

@@ -12,7 +12,7 @@ from helios.compile.capabilities import (
     MaterializerSpec,
     ProviderSpec,
 )
-from helios.compile.demand import Demand, Term
+from helios.compile.demand import Capped, Demand, Term
 from helios.errors import CompileError
 
 _REMEDY = "write it again with `helios plan --write-catalog`"
@@ -42,6 +42,7 @@ _PROVIDER = {
     "attributes": _TABLE,
     "dtypes": _TABLE,
     "scratch": _TABLE,
+    "held": _TABLE,
     "binding": _TABLE,
     "persistent": _TABLE,
 }
@@ -53,8 +54,10 @@ _DEMAND = {
     "per_context": _WHOLE,
     "table": _LIST,
     "terms": _LIST,
+    "capped": _LIST,
 }
-_TERM = {"nbytes": _WHOLE, "dims": _LIST, "per": _WHOLE}
+_TERM = {"nbytes": _WHOLE, "dims": _LIST, "per": _WHOLE, "most": _WHOLE}
+_CAPPED = {"axis": _TEXT, "nbytes": _WHOLE, "most": _WHOLE}
 
 
 def read_catalog(text: str) -> CapabilityCatalog:
@@ -98,6 +101,7 @@ def _provider(data: Any) -> ProviderSpec:
         attributes=_choices(entry["attributes"], f"{where}.attributes"),
         dtypes=_choices(entry["dtypes"], f"{where}.dtypes"),
         scratch=_demand(entry["scratch"], f"{where}.scratch"),
+        held=_demand(entry["held"], f"{where}.held"),
         binding=_demand(entry["binding"], f"{where}.binding"),
         persistent=_demand(entry["persistent"], f"{where}.persistent"),
     )
@@ -113,6 +117,7 @@ def _choices(data: dict[str, Any], where: str) -> dict[str, tuple[Any, ...]]:
 def _demand(data: dict[str, Any], where: str) -> Demand:
     entry = _shaped(data, _DEMAND, where)
     terms = [_shaped(term, _TERM, f"{where}.terms") for term in entry["terms"]]
+    capped = [_shaped(part, _CAPPED, f"{where}.capped") for part in entry["capped"]]
     pairs = [tuple(pair) if isinstance(pair, list) else () for pair in entry["table"]]
     if any(len(pair) != 2 or any(type(n) is not int for n in pair) for pair in pairs):
         raise _refusal(f"{where}.table", "must be pairs of numbers", entry["table"])
@@ -123,7 +128,8 @@ def _demand(data: dict[str, Any], where: str) -> Demand:
         per_page=entry["per_page"],
         per_context=entry["per_context"],
         table=tuple((tokens, nbytes) for tokens, nbytes in pairs),
-        terms=tuple(Term(t["nbytes"], tuple(t["dims"]), t["per"]) for t in terms),
+        terms=tuple(Term(**{**term, "dims": tuple(term["dims"])}) for term in terms),
+        capped=tuple(Capped(**part) for part in capped),
     )
 
 

@@ -1,7 +1,7 @@
 """Compiling programs for a device: providers, layouts and the place of every byte."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from helios.compile.canonical import digest, to_json
@@ -49,15 +49,17 @@ def analyse(
     selection = select(programs, contract.weights, catalog, options.approximate)
     retained = retained_values(programs, options.retained)
     weights = _plan_weights(contract, selection, catalog)
-    scratch, provider_data = _workspaces(programs, selection, catalog)
+    spaces = _workspaces(programs, selection, catalog)
     memory = MemoryModel(
         weights=weights,
         buffers=_symbolic_buffers(contract, programs, options.frames),
         programs=tuple(
-            program_memory(program, plan_arena(program, kept), demands)
-            for program, kept, demands in zip(programs, retained, scratch, strict=True)
+            program_memory(program, plan_arena(program, kept), scratch, held)
+            for program, kept, scratch, held in zip(
+                programs, retained, spaces.scratch, spaces.held, strict=True
+            )
         ),
-        provider_data=provider_data,
+        provider_data=spaces.provider_data,
         staging_nbytes=_staging_nbytes(weights, catalog, options.copied),
         page_tokens=contract.cache.page_tokens,
     )
@@ -172,28 +174,40 @@ def _staging_nbytes(weights: Sequence[WeightPlan], catalog: CapabilityCatalog, c
     return (sum(stored) if copied else max(stored)) + max(own[w.materializer] for w in made)
 
 
+@dataclass(frozen=True, slots=True)
+class _Workspaces:
+    """Per program its scratch and what each provider holds; then what stays with the model."""
+
+    scratch: list[tuple[Demand, ...]]
+    held: list[tuple[tuple[Demand, ...], ...]]
+    provider_data: tuple[Demand, ...]
+
+
 def _workspaces(
     programs: Sequence[Program], selection: Selection, catalog: CapabilityCatalog
-) -> tuple[list[tuple[Demand, ...]], tuple[Demand, ...]]:
-    """Per program the distinct scratch demands; then all bindings and persistent data."""
+) -> _Workspaces:
+    """All demands beside operands and results; equal ones of a program are listed once."""
     estimate = Estimator({p.name: p for p in catalog.providers})
-    scratch: list[tuple[Demand, ...]] = []
+    found = _Workspaces([], [], ())
     bindings: Counter[Demand] = Counter()
     persistent: dict[tuple[str, Demand], None] = {}
     for program, decisions in zip(programs, selection.ops, strict=True):
-        needs = [
-            estimate(decision.provider, op)
-            for op, decision in zip(program.ops, decisions, strict=True)
-        ]
-        distinct = dict.fromkeys(need.scratch for need in needs)
-        scratch.append(tuple(d for d in distinct if d != NO_DEMAND))
-        bindings.update(need.binding for need in needs if need.binding != NO_DEMAND)
-        persistent |= {
-            (decision.provider, need.persistent): None
-            for decision, need in zip(decisions, needs, strict=True)
-            if need.persistent != NO_DEMAND
-        }
-    return scratch, (*bindings.elements(), *(demand for _, demand in persistent))
+        scratch: dict[Demand, None] = {}
+        held: dict[str, dict[Demand, None]] = {}
+        for op, decision in zip(program.ops, decisions, strict=True):
+            needs = estimate(decision.provider, op)
+            scratch[needs.scratch] = None
+            held.setdefault(decision.provider, {})[needs.held] = None
+            bindings[needs.binding] += 1
+            persistent[decision.provider, needs.persistent] = None
+        found.scratch.append(_real(scratch))
+        found.held.append(tuple(group for demands in held.values() if (group := _real(demands))))
+    kept = (*bindings.elements(), *(demand for _, demand in persistent))
+    return _Workspaces(found.scratch, found.held, _real(kept))
+
+
+def _real(demands: Iterable[Demand]) -> tuple[Demand, ...]:
+    return tuple(demand for demand in demands if demand != NO_DEMAND)
 
 
 def _symbolic_buffers(

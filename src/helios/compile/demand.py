@@ -8,7 +8,7 @@ sequence, token or page, because at most one of the names stands for an extent.
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from helios.contract.tensor import Dim
 from helios.errors import CompileError
@@ -59,16 +59,34 @@ class Term:
     """`nbytes` for every `per` elements, rounded up once, of the product of some dimensions.
 
     A dimension is a name from the operation's row of the op table (of its shape patterns, or an
-    attribute that is a length) or `context`, the tokens of history a sequence may have.
+    attribute that is a length) or `context`, the tokens of history a sequence may have. A term
+    never exceeds `most` bytes, unless that is 0.
     """
 
     nbytes: int
     dims: tuple[str, ...]
     per: int = 1
+    most: int = 0
 
     def __post_init__(self) -> None:
-        if self.nbytes < 0 or self.per < 1:
+        if self.nbytes < 0 or self.per < 1 or self.most < 0:
             raise CompileError("a term can't be negative", field="demand.terms", value=self)
+
+
+@dataclass(frozen=True, slots=True)
+class Capped:
+    """A bound term with a limit: bytes per unit of one amount, and the most it comes to."""
+
+    axis: str
+    nbytes: int
+    most: int
+
+    def __post_init__(self) -> None:
+        if self.axis not in _AMOUNTS or self.nbytes < 0 or self.most < 0:
+            raise CompileError("no such demand", field="demand.capped", value=self)
+
+
+_AMOUNTS = ("fixed", "per_sequence", "per_token", "per_page", "per_context")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +104,10 @@ class Demand:
     table: tuple[tuple[int, int], ...] = ()
     per_context: int = 0
     terms: tuple[Term, ...] = ()
+    capped: tuple[Capped, ...] = ()
 
     def __post_init__(self) -> None:
-        amounts = (
-            self.fixed,
-            self.per_sequence,
-            self.per_token,
-            self.per_page,
-            self.per_context,
-        )
+        amounts = [getattr(self, name) for name in _AMOUNTS]
         if min(amounts) < 0:
             raise CompileError("a demand can't be negative", field="demand", value=amounts)
         steps = zip(self.table, self.table[1:], strict=False)
@@ -109,22 +122,30 @@ class Demand:
                 field="demand.terms",
                 value=self.terms,
             )
+        units = {
+            "fixed": 1,
+            "per_sequence": workload.sequences,
+            "per_token": workload.tokens,
+            "per_page": workload.pages,
+            "per_context": workload.context,
+        }
         return (
-            self.fixed
-            + self.per_sequence * workload.sequences
-            + self.per_token * workload.tokens
-            + self.per_page * workload.pages
-            + self.per_context * workload.context
+            sum(getattr(self, name) * count for name, count in units.items())
+            + sum(min(c.most, c.nbytes * units[c.axis]) for c in self.capped)
             + self._tabulated(workload.tokens)
         )
 
     def bind(self, dims: Dims) -> "Demand":
         """The demand of one operation whose dimensions are given; extents stay symbolic."""
         amounts = {name: getattr(self, name) for name in _AMOUNTS}
+        capped = list(self.capped)
         for term in self.terms:
             axis, nbytes = _bound(term, dims)
-            amounts[axis] += nbytes
-        return Demand(**amounts, table=self.table)
+            if term.most:
+                capped.append(Capped(axis, nbytes, term.most))
+            else:
+                amounts[axis] += nbytes
+        return Demand(**amounts, table=self.table, capped=tuple(capped))
 
     def _tabulated(self, tokens: int) -> int:
         if not self.table:
@@ -141,8 +162,6 @@ class Demand:
 
 
 NO_DEMAND = Demand()
-
-_AMOUNTS = tuple(f.name for f in fields(Demand) if f.name not in ("table", "terms"))
 
 
 def _bound(term: Term, dims: Dims) -> tuple[str, int]:

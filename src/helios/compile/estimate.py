@@ -17,11 +17,13 @@ from helios.program.ops import OPS
 class Workspace:
     """Memory beside operands and results.
 
-    `scratch` is free again after the operation, `binding` belongs to the bound operation as long
-    as the model is loaded, `persistent` is shared by all operations of the provider.
+    `scratch` is free again after the operation, `held` after the program, `binding` belongs to
+    the bound operation as long as the model is loaded, `persistent` is shared by all operations
+    of the provider.
     """
 
     scratch: Demand
+    held: Demand
     binding: Demand
     persistent: Demand
 
@@ -30,7 +32,10 @@ def workspace(provider: ProviderSpec, op: Op) -> Workspace:
     """The provider's demands for that operation's shapes; extents stay symbolic."""
     dims = dimensions(op)
     return Workspace(
-        provider.scratch.bind(dims), provider.binding.bind(dims), provider.persistent.bind(dims)
+        scratch=provider.scratch.bind(dims),
+        held=provider.held.bind(dims),
+        binding=provider.binding.bind(dims),
+        persistent=provider.persistent.bind(dims),
     )
 
 

@@ -45,12 +45,18 @@ class SymbolicBuffer:
 
 @dataclass(frozen=True, slots=True)
 class ProgramMemory:
-    """What one program needs: the capacities of its extents, its arena and its scratch."""
+    """What one program needs: the capacities of its extents, its arena and its scratch.
+
+    `scratch` lists demands of operations that run one after another, so the largest counts;
+    `held` lists, per provider, demands that last to the program's end, so the largest of each
+    provider count together.
+    """
 
     name: str
     capacities: Mapping[str, int] = field(hash=False)
     arena: Arena
-    scratch: tuple[Demand, ...]  # of operations that run one after another
+    scratch: tuple[Demand, ...]
+    held: tuple[tuple[Demand, ...], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "capacities", frozen(self.capacities))
@@ -71,16 +77,26 @@ class ProgramMemory:
         }
 
     def scratch_nbytes(self, limits: Limits) -> int:
-        """The largest scratch of any operation."""
+        """Scratch of a run at full capacity."""
         lengths = self.lengths(limits)
         rows = lengths.get(ROWS, 0)
         workload = Workload(
             limits.context, limits.context, rows, lengths.get(TOKENS, rows), limits.pages
         )
-        return aligned(max((demand.nbytes(workload) for demand in self.scratch), default=0))
+        groups = (self.scratch, *self.held)
+        return sum(aligned(_largest(group, workload)) for group in groups)
 
 
-def program_memory(program: Program, arena: Arena, scratch: tuple[Demand, ...]) -> ProgramMemory:
+def _largest(demands: tuple[Demand, ...], workload: Workload) -> int:
+    return max((demand.nbytes(workload) for demand in demands), default=0)
+
+
+def program_memory(
+    program: Program,
+    arena: Arena,
+    scratch: tuple[Demand, ...],
+    held: tuple[tuple[Demand, ...], ...] = (),
+) -> ProgramMemory:
     """The memory of a program; `CompileError` where an extent has no stated capacity."""
     known = {ROWS, SAMPLED, TOKENS, SLOTS, PAGES, CONTINUATIONS}
     for extent in program.extents:
@@ -92,7 +108,7 @@ def program_memory(program: Program, arena: Arena, scratch: tuple[Demand, ...]) 
                 remedy="state one in the program; the compiler does not guess",
             )
     capacities = {extent.name: extent.capacity for extent in program.extents}
-    return ProgramMemory(program.name, capacities, arena, scratch)
+    return ProgramMemory(program.name, capacities, arena, scratch, held)
 
 
 def _inputs_of(program: Program, extent: str) -> list[str]:

@@ -11,10 +11,10 @@ from helios.compile.capabilities import (
     MaterializerSpec,
     ProviderSpec,
 )
-from helios.compile.demand import Demand, Term
 from helios.contract.kinds import WeightStorage
 from helios.errors import ConfigurationError
 from helios.program.ops import OPS, WEIGHT
+from helios.runtime.cpu.workspace import held, scratch
 
 PLANES: Mapping[str, int] = {"f32": 0, "a8": 1, "a16": 2}
 """Numerical profiles, and the bytes of a quantised activation in each."""
@@ -105,15 +105,16 @@ def catalog(
     device: DeviceDescriptor, known: Mapping[str, Repack], threads: int
 ) -> CapabilityCatalog:
     """The catalog of the device."""
+    planes = planes_of(device.numerics)
     return CapabilityCatalog(
         device=device,
         layouts=(*_LAYOUTS, FLAT),
-        providers=tuple(_provider(kind, threads) for kind in OPS),
+        providers=tuple(_provider(kind, threads, planes) for kind in OPS),
         materializers=tuple(m.spec for m in known.values()),
     )
 
 
-def _provider(kind: str, threads: int) -> ProviderSpec:
+def _provider(kind: str, threads: int, planes: int) -> ProviderSpec:
     weights = [o for o in OPS[kind].operands if WEIGHT in o.places]
     return ProviderSpec(
         name=f"cpu.{kind}",
@@ -121,19 +122,6 @@ def _provider(kind: str, threads: int) -> ProviderSpec:
         version=OPS[kind].version,
         weight_layouts={o.name: _MATRICES if len(o.shape) > 1 else (FLAT.name,) for o in weights},
         attributes={},
-        scratch=_scratch(kind, threads),
+        scratch=scratch(kind, threads),
+        held=held(kind, planes),
     )
-
-
-def _scratch(kind: str, threads: int) -> Demand:
-    """Workspace: each thread's own, quantised copies of activations, partial attention.
-
-    Regions of one step's neighbours live beside its own, so the largest kinds count for all.
-    """
-    each = threads * (256 << 10)
-    if kind == "linear":
-        copies = Term(3 * 104, ("A", "K"), 32)
-        return Demand(fixed=each + (4 << 20), terms=(copies, Term(64 * threads, ("K",))))
-    if kind == "sample":
-        return Demand(fixed=each, terms=(Term(16 * threads, ("V",)),))
-    return Demand()

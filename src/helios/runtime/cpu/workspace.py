@@ -1,0 +1,68 @@
+"""What native steps need beside operands and results, as demands over an operation's dimensions.
+
+Two kinds: each thread's own memory, of which the largest step's counts, and regions that carry
+something from one step to a later one (quantised rows, rotation tables, partial attention). The
+figures bound what the executor asks for when a program is loaded, so that it never needs memory
+of its own.
+"""
+
+from helios.compile.demand import Demand, Term
+
+_PAGE = 4096  # a thread's memory is rounded up to this
+_TILE_TOKENS = 16  # quantised rows are stored in tiles
+_QUERIES = 64  # an attention tile has at most so many query rows
+_KEYS = 64  # positions of a block of keys
+_SPAN = 256  # positions of one partial result, at most; a short context has one
+_PARTIAL_NBYTES = 8 << 20
+_SELECTION_NBYTES = 16 << 10  # buckets of top-k and top-p
+_PRODUCT_NBYTES = 32 << 10  # tiles of a matrix product
+
+
+def scratch(kind: str, threads: int) -> Demand:
+    """Memory of all threads while one step of that kind runs."""
+    each: tuple[int, tuple[tuple[int, str], ...]]
+    if kind == "linear":
+        each = (_PRODUCT_NBYTES, ((64, "K"),))
+    elif kind == "sample":
+        each = (_SELECTION_NBYTES, ((16, "V"),))
+    elif kind == "paged_attention":
+        rows = 4 * (3 * _QUERIES + 2 * _KEYS + 16)
+        numbers = 4 * (_QUERIES * (_KEYS + 8) + rows * 4) + 16 * _QUERIES
+        each = (numbers, ((rows, "D"),))
+    elif kind == "rms_norm":
+        each = (0, ((4, "E"),))
+    else:
+        return Demand()
+    fixed, terms = each
+    return Demand(
+        fixed=threads * (fixed + _PAGE),
+        terms=tuple(Term(threads * nbytes, (dim,)) for nbytes, dim in terms),
+    )
+
+
+def held(kind: str, planes: int) -> Demand:
+    """Regions that a kind of step fills for later ones; `planes` are bytes of an activation."""
+    if kind == "linear":
+        return _quantised(planes, "A", "K")
+    if kind == "rms_norm":
+        return _quantised(planes, "...", "E")
+    if kind == "rope":
+        return Demand(fixed=4096, terms=(Term(16, ("T", "F")),))
+    if kind == "paged_attention":
+        quantised = _quantised(planes, "T", "H", "D")
+        spans = Term(5, ("T", "H", "M", "L", "D"), _SPAN // 4, most=_PARTIAL_NBYTES)
+        return Demand(fixed=4096, terms=(*quantised.terms, spans))
+    return Demand()
+
+
+def _quantised(planes: int, rows: str, *columns: str) -> Demand:
+    """Rows as integers with a scale and sums per 32, in whole tiles of rows."""
+    record = 16 + 44 * planes
+    if not planes:
+        return Demand()
+    return Demand(
+        terms=(
+            Term(record, (rows, *columns), 32),
+            Term(record * _TILE_TOKENS, columns, 32),
+        )
+    )
