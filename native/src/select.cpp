@@ -54,8 +54,8 @@ const Kernels& best_kernels() {
 int64_t attention_scratch(int64_t count, int64_t dim) {
   const int64_t padded = align_up(dim, 16);
   const auto rounded = [](int64_t floats) { return align_up(floats, 16); };
-  return 2 * rounded(count * padded) + rounded(count * kKeyBlock) + 2 * rounded(kKeyBlock * padded) +
-         rounded(16 * padded) + 3 * rounded(count);
+  return 2 * rounded(count * padded) + rounded(count * kKeyBlock) + 3 * rounded(kKeyBlock * padded) +
+         3 * rounded(count);
 }
 
 }  // namespace helios

@@ -11,40 +11,100 @@ HK int64_t padded_dim(int64_t dim) { return (dim + 15) / 16 * 16; }
 
 constexpr float kNone = -__builtin_inff();
 
-HK const uint8_t* cached(const helios::AttentionTask& task, const uint8_t* plane,
-                         int64_t position) {
-  return plane + task.pages[position / task.page_tokens] * task.page_stride +
-         position % task.page_tokens * task.token_stride;
+// Where the keys or values of a block lie, position by position.
+HK void locate(const helios::AttentionTask& task, const uint8_t* plane, int64_t begin,
+               int64_t count, const uint8_t** at) {
+  int64_t page = begin / task.page_tokens, inside = begin % task.page_tokens;
+  for (int64_t i = 0; i < count; ++page, inside = 0) {
+    const uint8_t* source = plane + task.pages[page] * task.page_stride + inside * task.token_stride;
+    for (; i < count && inside < task.page_tokens; ++i, ++inside, source += task.token_stride)
+      at[i] = source;
+  }
 }
 
-HK void load_cached(const helios::AttentionTask& task, const uint8_t* source, float* out) {
-  from_cache(task.type, source, out, task.dim);
-}
+struct FromF16 {
+  static vf get(const uint8_t* p, int64_t i) {
+    return load_f16(reinterpret_cast<const uint16_t*>(p) + i);
+  }
+};
+struct FromBf16 {
+  static vf get(const uint8_t* p, int64_t i) {
+    return load_bf16(reinterpret_cast<const uint16_t*>(p) + i);
+  }
+};
+struct FromF32 {
+  static vf get(const uint8_t* p, int64_t i) {
+    return load(reinterpret_cast<const float*>(p) + i);
+  }
+};
 
-// keys[dim][64]: positions in the lanes.
-HK void load_keys(const helios::AttentionTask& task, int64_t begin, int64_t count, float* rows,
-                  float* keys) {
-  const int64_t padded = padded_dim(task.dim);
-  for (int64_t p0 = 0; p0 < count; p0 += W) {
-    const int64_t here = count - p0 < W ? count - p0 : W;
-    for (int64_t i = 0; i < here; ++i)
-      load_cached(task, cached(task, task.keys, begin + p0 + i), rows + i * padded);
-    for (int64_t d = 0; d < padded; d += W) {
+// keys[dim][64]: positions in the lanes. Lanes past `count` repeat the last position.
+template <class From>
+HK void turn_keys(const uint8_t* const* at, int64_t count, int64_t dim, float* keys) {
+  for (int64_t p0 = 0; p0 < count; p0 += W)
+    for (int64_t d = 0; d < dim; d += W) {
       vf r[W];
 #pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) r[i] = load(rows + i * padded + d);
+      for (int i = 0; i < W; ++i) r[i] = From::get(at[p0 + i < count ? p0 + i : count - 1], d);
       transpose(r);
 #pragma GCC unroll 16
       for (int i = 0; i < W; ++i) store(keys + (d + i) * kPositions + p0, r[i]);
     }
+}
+
+template <class From>
+HK void copy_values(const uint8_t* const* at, int64_t count, int64_t dim, float* values) {
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t d = 0; d < dim; d += W) store(values + i * dim + d, From::get(at[i], d));
+}
+
+// Calls body with the type of the cache. Heads that don't fill whole vectors are widened and
+// padded in scratch first.
+template <class Body>
+HK void with_rows(const helios::AttentionTask& task, const uint8_t** at, int64_t count,
+                  float* scratch, Body body) {
+  const int64_t padded = padded_dim(task.dim);
+  if (padded != task.dim) {
+    for (int64_t i = 0; i < count; ++i) {
+      from_cache(task.type, at[i], scratch + i * padded, task.dim);
+      at[i] = reinterpret_cast<const uint8_t*>(scratch + i * padded);
+    }
+    return body(FromF32{});
+  }
+  switch (task.type) {
+    case helios::DType::F16: return body(FromF16{});
+    case helios::DType::BF16: return body(FromBf16{});
+    default: return body(FromF32{});
   }
 }
 
-HK void load_values(const helios::AttentionTask& task, int64_t begin, int64_t count,
-                    float* values) {
-  const int64_t padded = padded_dim(task.dim);
-  for (int64_t i = 0; i < count; ++i)
-    load_cached(task, cached(task, task.values, begin + i), values + i * padded);
+void load_keys(const helios::AttentionTask& task, int64_t begin, int64_t count, float* scratch,
+               float* keys) {
+  const uint8_t* at[kPositions];
+  locate(task, task.keys, begin, count, at);
+  with_rows(task, at, count, scratch, [&]<class From>(From) __attribute__((always_inline)) {
+    turn_keys<From>(at, count, padded_dim(task.dim), keys);
+  });
+}
+
+void load_values(const helios::AttentionTask& task, int64_t begin, int64_t count, float* scratch,
+                 float* values) {
+  const uint8_t* at[kPositions];
+  locate(task, task.values, begin, count, at);
+  with_rows(task, at, count, scratch, [&]<class From>(From) __attribute__((always_inline)) {
+    copy_values<From>(at, count, padded_dim(task.dim), values);
+  });
+}
+
+// The widest steps that the registers hold for so many rows.
+HK void product(int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t a_stride,
+                const float* b, int64_t b_stride, float* c, int64_t c_stride, bool add_to) {
+  if (rows <= 3 && columns % (4 * W) == 0)
+    product_rows<4>(rows, columns, depth, a, a_stride, b, b_stride, c, c_stride, add_to);
+  else if (columns % (2 * W) == 0)
+    product_rows<2>(rows, columns, depth, a, a_stride, b, b_stride, c, c_stride, add_to);
+  else
+    product_rows<1>(rows, columns, depth, a, a_stride, b, b_stride, c, c_stride, add_to);
 }
 
 // Positions of the block that the query at `position` sees: [low, high).
@@ -103,7 +163,7 @@ struct AttentionScratch {
     scores = take(count * kPositions);
     keys = take(padded * kPositions);
     values = take(kPositions * padded);
-    rows = take(16 * padded);
+    rows = take(kPositions * padded);
     maximum = take(count);
     total = take(count);
     output = take(count * padded);
@@ -134,8 +194,8 @@ HK void fold_block(const helios::AttentionTask& task, const AttentionScratch& s,
                    int64_t count) {
   const int64_t padded = padded_dim(task.dim);
   load_keys(task, begin, count, s.rows, s.keys);
-  product_rows<kFloatTile / 2, 2>(task.count, kPositions, task.dim, s.queries, padded, s.keys,
-                                  kPositions, s.scores, kPositions, false);
+  product(task.count, kPositions, task.dim, s.queries, padded, s.keys, kPositions, s.scores,
+          kPositions, false);
   for (int64_t q = 0; q < task.count; ++q) {
     int64_t low, high;
     visible(task, task.positions[q], begin, count, &low, &high);
@@ -153,9 +213,8 @@ HK void fold_block(const helios::AttentionTask& task, const AttentionScratch& s,
     s.total[q] = previous * factor[0] + weight;
     rescale(s.output + q * padded, factor[0], padded);
   }
-  load_values(task, begin, count, s.values);
-  product_rows<kFloatTile, 16 / W < 2 ? 1 : 2>(task.count, padded, count, s.scores, kPositions,
-                                               s.values, padded, s.output, padded, true);
+  load_values(task, begin, count, s.rows, s.values);
+  product(task.count, padded, count, s.scores, kPositions, s.values, padded, s.output, padded, true);
 }
 
 void attend(const helios::AttentionTask& task) {

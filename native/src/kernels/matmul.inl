@@ -26,11 +26,13 @@ struct Traits {
   static constexpr int vectors = split ? 1 : V;  // taken at once
 };
 
-// Records of a block; the data lies in them, or unpacked in scratch.
+// Records of a block; the data lies in them, or unpacked in scratch. `ahead` is how far beyond a
+// record the memory lies that will be wanted soon.
 struct BlockView {
   const uint8_t* records;
   const uint8_t* data;
   int64_t groups;
+  int64_t ahead;
 };
 
 template <bool HALF_SCALES>
@@ -135,7 +137,8 @@ HK void planes_products(const uint8_t* data, int v0, const uint8_t* record, int 
   }
 }
 
-// Weights stream from memory: ask for those of a few groups hence. Past the end this does nothing.
+// Weights stream from memory, so ask for what comes a few groups later. Past the end of the weights
+// this does nothing.
 constexpr int64_t kAhead = 3072;
 
 template <int BYTES>
@@ -160,7 +163,7 @@ HK void tile(const BlockView& b, const uint8_t* records, int64_t record_bytes, i
       const uint8_t* weights = b.records + g * T::record_bytes;
       const uint8_t* data = T::in_place ? weights + T::header_bytes : b.data + g * 512;
       const float* scales = reinterpret_cast<const float*>(record) + lane;
-      if constexpr (T::in_place) prefetch<T::record_bytes>(weights + kAhead);
+      prefetch<T::record_bytes>(weights + b.ahead);
       const auto half = [&]<int H0, int H1>() __attribute__((always_inline)) {
         vi dot[RT][N];
         planes_products<RT, T, P, H0, H1>(data, v0, record, lane, dot);
@@ -223,13 +226,15 @@ HK TileFunction tile_for(int tokens) {
 }
 
 template <class T, int P>
-HK void all_tiles(const BlockView& b, const helios::Quant& quant, int64_t begin, int64_t end,
+HK void all_tiles(BlockView view, const helios::Quant& quant, int64_t begin, int64_t end,
                   float* out, int64_t pitch) {
   for (int64_t t = begin; t < end;) {
     const int lane = static_cast<int>(t % helios::kQuantTile);
     const int64_t left = end - t;
     const int tokens = static_cast<int>(left < kTokenTile ? left : kTokenTile);
-    tile_for<T, P>(tokens)(b, quant.at(t, 0), quant.record(), lane, out + (t - begin) * pitch,
+    // The next block is on its way after the first tile of tokens.
+    if (t > begin) view.ahead = 0;
+    tile_for<T, P>(tokens)(view, quant.at(t, 0), quant.record(), lane, out + (t - begin) * pitch,
                            pitch);
     t += tokens;
   }
@@ -260,7 +265,7 @@ HK void unpack_nibbles(const BlockView& b, uint8_t* out) {
 }
 
 HK BlockView view_of(const helios::Block& block) {
-  return {block.base, nullptr, block.columns / helios::kGroup};
+  return {block.base, nullptr, block.columns / helios::kGroup, kAhead};
 }
 
 // Calls body with the traits of an integer layout.
@@ -286,6 +291,7 @@ void dot(const helios::Block& block, const helios::Quant& quant, int64_t begin, 
       if (end - begin > kTokenTile) {
         unpack_nibbles<T>(view, scratch);
         view.data = scratch;
+        view.ahead = view.groups * T::record_bytes;
         return all_planes<Traits<Source::SMALL_BYTES, 1, true, T::half_scales>>(
             view, quant, begin, end, out, pitch);
       }
@@ -322,23 +328,25 @@ HK void small_product(const float* a, int64_t a_stride, const float* b, int64_t 
     for (int v = 0; v < N; ++v) store(c + r * c_stride + v * W, acc[r][v]);
 }
 
-// Rows in tiles of at most `TILE`, columns in steps of N vectors. Columns are a multiple of N * W.
-template <int TILE, int N>
-HK void product_rows(int64_t rows, int64_t columns, int64_t depth, const float* a,
-                     int64_t a_stride, const float* b, int64_t b_stride, float* c,
-                     int64_t c_stride, bool add_to) {
-  for (int64_t n = 0; n < columns; n += N * W) {
-    int64_t r = 0;
-    for (; r + TILE <= rows; r += TILE)
-      small_product<TILE, N>(a + r * a_stride, a_stride, b + n, b_stride, depth,
-                             c + r * c_stride + n, c_stride, add_to);
-    for (; r + 2 <= rows; r += 2)
-      small_product<2, N>(a + r * a_stride, a_stride, b + n, b_stride, depth,
-                          c + r * c_stride + n, c_stride, add_to);
-    for (; r < rows; ++r)
-      small_product<1, N>(a + r * a_stride, a_stride, b + n, b_stride, depth,
-                          c + r * c_stride + n, c_stride, add_to);
+template <int N, int R = kFloatTile>
+HK void some_rows(int rows, const float* a, int64_t a_stride, const float* b, int64_t b_stride,
+                  int64_t depth, float* c, int64_t c_stride, bool add_to) {
+  if constexpr (R > 0) {
+    if (rows == R) return small_product<R, N>(a, a_stride, b, b_stride, depth, c, c_stride, add_to);
+    some_rows<N, R - 1>(rows, a, a_stride, b, b_stride, depth, c, c_stride, add_to);
   }
+}
+
+// Columns in steps of N vectors; they are a multiple of N * W.
+template <int N>
+void product_rows(int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t a_stride,
+                  const float* b, int64_t b_stride, float* c, int64_t c_stride, bool add_to) {
+  for (int64_t n = 0; n < columns; n += N * W)
+    for (int64_t r = 0; r < rows; r += kFloatTile) {
+      const int here = static_cast<int>(rows - r < kFloatTile ? rows - r : kFloatTile);
+      some_rows<N>(here, a + r * a_stride, a_stride, b + n, b_stride, depth,
+                   c + r * c_stride + n, c_stride, add_to);
+    }
 }
 
 // A block's weights as floats: scale * q (+ minimum), [columns][16].
@@ -390,7 +398,7 @@ void dot_float(const helios::Block& block, const float* x, int64_t stride, int64
     with_traits(block.layout, [&]<class T>(T) __attribute__((always_inline)) {
       floats_of<T>(view_of(block), scratch);
     });
-  product_rows<kFloatTile, V>(count, 16, block.columns, x, stride, weights, 16, out, pitch, false);
+  product_rows<V>(count, 16, block.columns, x, stride, weights, 16, out, pitch, false);
 }
 
 void store_block(const float* tile, int64_t pitch, int64_t count, int lanes, const float* bias,
