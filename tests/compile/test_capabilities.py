@@ -3,10 +3,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from toy_models import ToyModel
 
 from helios.compile.capabilities import CapabilityCatalog, Layout
 from helios.compile.catalog_file import read_catalog
 from helios.compile.composition import RuntimeComposition
+from helios.compile.plan import Limits
 from helios.errors import CompileError, ForeignPlanError
 from helios.runtime.reference.device import ReferenceRuntime
 
@@ -103,6 +105,17 @@ def test_a_catalog_of_another_device_is_refused(catalog: CapabilityCatalog) -> N
     ):
         with pytest.raises(ForeignPlanError, match="another device"):
             RuntimeComposition(runtime, own.registry, own.materializers, other)
+
+
+def test_a_runtime_that_changed_is_noticed_before_compiling(toy: ToyModel) -> None:
+    class Changing(ReferenceRuntime):
+        pass
+
+    runtime = Changing()
+    own = runtime.composition()
+    runtime.descriptor = replace(runtime.descriptor, numerics="a8")  # type: ignore[misc]
+    with pytest.raises(ForeignPlanError, match="another device"):
+        own.compile(toy.prepared, toy.captured, Limits(64, 1, 32, 2, 0))
 
 
 def test_a_catalog_lists_only_what_is_registered(catalog: CapabilityCatalog) -> None:

@@ -27,7 +27,7 @@ def print_plan(fitted: Fitted) -> None:
     facts.add_row("budget", f"{nbytes_text(report.budget_nbytes)}, {report.budget_origin}")
     facts.add_row(
         "limits",
-        f"{limits.context:,} tokens of context, {limits.sequences} sequences, "
+        f"{limits.context:,} tokens of context, {limits.sequences} at once, "
         f"{limits.batch_tokens} tokens a step",
     )
     facts.add_row(

@@ -51,13 +51,7 @@ class RuntimeComposition:
         materializers: Mapping[str, Materializer],
         catalog: CapabilityCatalog,
     ) -> None:
-        if runtime.descriptor != catalog.device:
-            raise ForeignPlanError(
-                "the catalog describes another device than the live runtime",
-                field="catalog.device",
-                value=str(catalog.device),
-                remedy=f"use the catalog of {runtime.descriptor}",
-            )
+        _require_device(runtime, catalog)
         _require_registered("providers", {p.name for p in catalog.providers}, set(registry))
         specs = {name: materializer.spec for name, materializer in materializers.items()}
         _require_registered("materializers", {m.name for m in catalog.materializers}, set(specs))
@@ -82,6 +76,7 @@ class RuntimeComposition:
         options: CompileOptions | None = None,
     ) -> "CompiledModel":
         """Compile a prepared model; no weights are read and no device memory is touched."""
+        _require_device(self.runtime, self.catalog)
         compilation = analyse(contract, programs, self.catalog, options)
         return CompiledModel(_SEAL, self, contract, compilation, limits)
 
@@ -202,6 +197,16 @@ class CompiledModel:
     def peak_nbytes(self, workload: Workload) -> int:
         """Bytes that a workload needs, without allocating anything."""
         return self.memory.peak_nbytes(workload)
+
+
+def _require_device(runtime: HasDescriptor, catalog: CapabilityCatalog) -> None:
+    if runtime.descriptor != catalog.device:
+        raise ForeignPlanError(
+            "the catalog describes another device than the live runtime",
+            field="catalog.device",
+            value=str(catalog.device),
+            remedy=f"use the catalog of {runtime.descriptor}",
+        )
 
 
 def _require_registered(what: str, listed: set[str], registered: set[str]) -> None:

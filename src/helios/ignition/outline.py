@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from helios.contract.prepare import prepare_contract
 from helios.contract.prepared import PreparedContract
-from helios.ignition.export import served_name
 from helios.ignition.options import PrepareOptions, resolve_geometry
 from helios.ignition.preparation.contract import serving_contract
 from helios.ignition.preparation.frontend import frontend_contract
@@ -18,6 +17,7 @@ from helios.program.ir import Program
 from helios.schema.contract_pb2 import ServingContract
 from helios.schema.manifest_pb2 import ExecutionManifest
 
+_NAME = "outline"
 _NO_DIGEST = bytes(32)
 
 
@@ -46,7 +46,7 @@ def outline(source: Source, options: PrepareOptions) -> Outline:
         geometry,
         graphs,
         frontend_contract((0,), {}, False, False, None),
-        served_id=options.served_id or served_name(source.path),
+        served_id=options.served_id or _NAME,
         aliases=options.aliases,
         source_sha256=_NO_DIGEST,
     )
