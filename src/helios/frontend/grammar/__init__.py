@@ -1,0 +1,1 @@
+"""Structured output: what a request demands of its answer, as one grammar over tokens."""
