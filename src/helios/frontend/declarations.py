@@ -22,9 +22,12 @@ def normalise_tools(tools: Sequence[Any] | None) -> list[dict[str, Any]]:
 
 def definitions(tools: Sequence[Mapping[str, Any]]) -> tuple[ToolDefinition, ...]:
     """What parsers need of normalised tools."""
-    return tuple(
-        ToolDefinition(tool["function"]["name"], tool["function"]["parameters"]) for tool in tools
-    )
+    return tuple(_definition(tool["function"]) for tool in tools)
+
+
+def _definition(function: Mapping[str, Any]) -> ToolDefinition:
+    strict = function.get("strict", False)
+    return ToolDefinition(function["name"], function["parameters"], strict)
 
 
 def _tool(tool: Any, where: str) -> dict[str, Any]:

@@ -87,10 +87,12 @@ class OutputParser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A function the request offers; `parameters` is its JSON Schema."""
+    """A function the request offers; `parameters` is its JSON Schema, which a call to a `strict`
+    one keeps to."""
 
     name: str
     parameters: Mapping[str, object] = field(default_factory=dict)
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import tokenizers
@@ -43,6 +44,12 @@ class Tokenizer:
         self._longest = _longest_token(layout)
         self._bytes: dict[int, bytes] = {}
         self._pieces: dict[int, Piece | None] = {}
+
+    @cached_property
+    def id_limit(self) -> int:
+        """One more than the highest token id."""
+        entries: dict[str, int] = self._tokenizer.get_vocab(with_added_tokens=True)
+        return max(entries.values()) + 1
 
     def encode(self, text: str, *, special: bool = False) -> list[int]:
         """Tokens of a text. Spelled-out added tokens become those tokens; `special` also adds
