@@ -5,6 +5,8 @@ What depends on the core is compiled once; a response costs a few small objects.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 from helios.contract.kinds import ReasoningParser, ToolParser
 from helios.contract.syntax import PreparedFrontend, ReasoningSyntax, ToolSyntax
@@ -27,9 +29,6 @@ from helios.frontend.tools.pythonic import PythonicGrammar
 from helios.frontend.tools.reply import Reply
 from helios.frontend.tools.schemas import Toolbox
 from helios.frontend.tools.tags import TagGrammar
-
-Begin = Callable[[Reply, ParserRequest], Callable[[], Steps[None]]]
-"""From a response to the steps that read it."""
 
 _TOOL_GRAMMARS: dict[ToolParser, Callable[[ToolSyntax, Marks], ToolGrammar]] = {
     ToolParser.FUNCTION_TAGS: TagGrammar,
@@ -56,6 +55,14 @@ _REASONING = {
 """The reasoning parsers that go with tool parsers which read a whole envelope."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How responses of one kind are read: their marker tokens, and the steps from a reply."""
+
+    marks: Marks
+    steps: Callable[[Reply, bool], Callable[[], Steps[None]]]
+
+
 def parser_factory(
     frontend: PreparedFrontend, vocabulary: Vocabulary, *, whole_calls: bool = True
 ) -> ParserFactory:
@@ -66,60 +73,74 @@ def parser_factory(
     Raises `ContractError` for parsers that don't belong together.
     """
     _check_pair(frontend)
-    if frontend.tool_parser is ToolParser.NONE and frontend.reasoning_parser is (
-        ReasoningParser.NONE
-    ):
+    tools, reasoning = frontend.tool_syntax or ToolSyntax(), frontend.reasoning_syntax
+    if frontend.tool_parser is ToolParser.NONE and reasoning is None:
         return plain_parser
-    tools = frontend.tool_syntax or ToolSyntax()
-    marks = Marks(_spellings(tools, frontend.reasoning_syntax), vocabulary)
-    begin = _compile(frontend, tools, marks)
-
-    def build(request: ParserRequest) -> OutputParser:
-        lettering = Lettering(marks)
-        output = Output(lettering, calls=bool(request.tools), id_length=tools.id_length)
-        source = Source()
-        reply = Reply(source, output, lettering, Toolbox(request.tools))
-        parser = ScanningParser(
-            source,
-            output,
-            lettering.read,
-            begin(reply, request),
-            special_tokens=vocabulary.special_tokens,
-            prefix=marks.private(open_tail(request.prompt, frontend.assistant)),
-        )
-        return WholeCalls(parser) if whole_calls else parser
-
-    return build
+    marks = marks_of(frontend, vocabulary)
+    with_tools = without_tools = _whole_envelope(frontend.tool_parser, tools, marks)
+    if with_tools is None:
+        with_tools = _message(frontend.tool_parser, tools, reasoning, marks)
+        plain = Marks(_reasoning_spellings(reasoning), vocabulary)
+        without_tools = _message(ToolParser.NONE, tools, reasoning, plain)
+    return partial(_build, frontend, with_tools, without_tools or with_tools, whole_calls)
 
 
-def _compile(frontend: PreparedFrontend, tools: ToolSyntax, marks: Marks) -> Begin:
-    if frontend.tool_parser is ToolParser.XTML:
+def marks_of(frontend: PreparedFrontend, vocabulary: Vocabulary) -> Marks:
+    """The marker tokens of all that a core's responses may hold."""
+    tools = _tool_spellings(frontend.tool_syntax or ToolSyntax())
+    return Marks([*tools, *_reasoning_spellings(frontend.reasoning_syntax)], vocabulary)
+
+
+def _build(
+    frontend: PreparedFrontend,
+    with_tools: _Reading,
+    without_tools: _Reading,
+    whole_calls: bool,
+    request: ParserRequest,
+) -> OutputParser:
+    reading = with_tools if request.tools else without_tools
+    lettering = Lettering(reading.marks)
+    id_length = frontend.tool_syntax.id_length if frontend.tool_syntax else 0
+    output = Output(lettering, calls=bool(request.tools), id_length=id_length)
+    source = Source()
+    reply = Reply(source, output, lettering, Toolbox(request.tools))
+    parser = ScanningParser(
+        source,
+        output,
+        lettering.read,
+        reading.steps(reply, request.structured),
+        special_tokens=reading.marks.special_tokens,
+        prefix=reading.marks.private(open_tail(request.prompt, frontend.assistant)),
+    )
+    return WholeCalls(parser) if whole_calls else parser
+
+
+def _whole_envelope(parser: ToolParser, tools: ToolSyntax, marks: Marks) -> _Reading | None:
+    """The reading of syntaxes that are a whole envelope, with or without tools on offer."""
+    if parser is ToolParser.XTML:
         xtml = XtmlGrammar(tools, marks)
-        return lambda reply, request: Xtml(xtml, reply).run
-    if frontend.tool_parser in _FRAME_BODIES and tools.frame:
-        body = _FRAME_BODIES[frontend.tool_parser](tools, marks)
-        frames = FrameGrammar(tools.frame, marks, body)
-        return lambda reply, request: Frames(frames, reply, structured=request.structured).run
-    return _compile_message(frontend, tools, marks)
+        return _Reading(marks, lambda reply, structured: Xtml(xtml, reply).run)
+    if parser not in _FRAME_BODIES or tools.frame is None:
+        return None
+    frames = FrameGrammar(tools.frame, marks, _FRAME_BODIES[parser](tools, marks))
+    return _Reading(
+        marks, lambda reply, structured: Frames(frames, reply, structured=structured).run
+    )
 
 
-def _compile_message(frontend: PreparedFrontend, tools: ToolSyntax, marks: Marks) -> Begin:
-    reasoning = frontend.reasoning_syntax
+def _message(
+    parser: ToolParser, tools: ToolSyntax, reasoning: ReasoningSyntax | None, marks: Marks
+) -> _Reading:
     think = ThinkTags(reasoning, marks) if reasoning and reasoning.delimiters.open else None
-    without_tools = with_tools = MessageGrammar(think, None)
-    if frontend.tool_parser is not ToolParser.NONE:
-        with_tools = MessageGrammar(
-            think,
-            _TOOL_GRAMMARS[frontend.tool_parser](tools, marks),
-            ends_reasoning=_ends_reasoning(tools, reasoning, marks),
-            trims=tools.trims_content,
-        )
-
-    def begin(reply: Reply, request: ParserRequest) -> Callable[[], Steps[None]]:
-        grammar = with_tools if request.tools else without_tools
-        return Message(grammar, reply, structured=request.structured).run
-
-    return begin
+    grammar = MessageGrammar(
+        think,
+        None if parser is ToolParser.NONE else _TOOL_GRAMMARS[parser](tools, marks),
+        ends_reasoning=_ends_reasoning(tools, reasoning, marks),
+        trims=tools.trims_content,
+    )
+    return _Reading(
+        marks, lambda reply, structured: Message(grammar, reply, structured=structured).run
+    )
 
 
 def _ends_reasoning(tools: ToolSyntax, reasoning: ReasoningSyntax | None, marks: Marks) -> bool:
@@ -142,16 +163,17 @@ def _check_pair(frontend: PreparedFrontend) -> None:
         )
 
 
-def _spellings(tools: ToolSyntax, reasoning: ReasoningSyntax | None) -> Iterator[str]:
-    """Every marker, and every part of one, that may be a token."""
-    frame = tools.frame
-    pairs = [tools.block, tools.call, tools.key, tools.value, tools.fence]
-    pairs += [reasoning.delimiters] if reasoning else []
-    for pair in pairs:
+def _tool_spellings(tools: ToolSyntax) -> Iterator[str]:
+    """Every marker of calls, and every part of one, that may be a token."""
+    for pair in (tools.block, tools.call, tools.key, tools.value, tools.fence):
         yield from (pair.open, pair.close)
     yield from (tools.name_end, tools.tag_end, tools.id_marker, tools.quote)
     yield from (*tools.implicit_ends, *tools.tokens)
-    if frame:
+    if frame := tools.frame:
         yield from (frame.start, frame.channel, frame.constrain, frame.message, *frame.ends)
+
+
+def _reasoning_spellings(reasoning: ReasoningSyntax | None) -> Iterator[str]:
+    """Every delimiter of reasoning, and every part of one, that may be a token."""
     if reasoning:
-        yield from reasoning.tokens
+        yield from (reasoning.delimiters.open, reasoning.delimiters.close, *reasoning.tokens)

@@ -106,8 +106,8 @@ class Message:
         yield from self._source.copy(_NOTHING, self._reply.output.answer)
 
     def _calls(self, opener: str, kind: str) -> Steps[None]:
-        """Read calls. What turns out to be none before a call has started is text after all,
-        less the tokens in it; a broken call is skipped."""
+        """Read calls. What turns out to be none is text after all, less the tokens in it; what
+        was already known for a call, and is broken, is skipped."""
         tools = self._grammar.tools
         if tools is None:
             return

@@ -1,10 +1,10 @@
 """The bodies of tool frames: JSON, or a block of tags with one invocation."""
 
-from helios.contract.syntax import ToolSyntax
+from helios.contract.syntax import FrameSyntax, ToolSyntax
 from helios.frontend.parsing import ToolCallArguments, ToolCallStart
 from helios.frontend.scan.marks import Marks
 from helios.frontend.scan.output import Output
-from helios.frontend.scan.shapes import ahead, boundary, either, literal, sequence, spaces
+from helios.frontend.scan.shapes import Shape, ahead, boundary, either, literal, sequence, spaces
 from helios.frontend.scan.source import Cut, Malformed, Source, Steps
 from helios.frontend.tools.grammar import Spelling
 from helios.frontend.tools.reply import Reply
@@ -116,8 +116,6 @@ def _collapse(name: str, tools: Toolbox) -> str:
     return head if name not in tools and head == tail and head in tools else name
 
 
-def _frame_ends(syntax: ToolSyntax, marks: Marks):  # type: ignore[no-untyped-def]
-    frame = syntax.frame
-    if frame is None:
-        raise ValueError("a frame syntax is needed")
+def _frame_ends(syntax: ToolSyntax, marks: Marks) -> Shape:
+    frame = syntax.frame or FrameSyntax()
     return either(*[literal(marks.private(text)) for text in (frame.start, *frame.ends)])

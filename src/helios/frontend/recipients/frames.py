@@ -31,20 +31,17 @@ class FrameGrammar:
     """The compiled frame syntax. Immutable."""
 
     def __init__(self, frame: FrameSyntax, marks: Marks, body: FrameBody) -> None:
-        def marker(text: str):  # type: ignore[no-untyped-def]
-            return literal(marks.private(text)) if text else None
-
-        start, message = marker(frame.start), marker(frame.message)
-        end = either(*[marker(end) for end in frame.ends])
-        beginnings = [marker(frame.role), marker(frame.recipient), marker(frame.channel)]
-        beginnings += [marker(frame.constrain), message, start, end]
+        start, message = literal(marks.private(frame.start)), literal(marks.private(frame.message))
+        end = either(*[literal(marks.private(text)) for text in frame.ends])
+        words = (frame.role, frame.recipient, frame.channel, frame.constrain)
+        beginnings = [literal(marks.private(word)) for word in words if word]
         self.header = HeaderSyntax(frame, marks)
         self.body = body
         self.frame_end = boundary(start=start, end=end)
         self.next_start = boundary(here=sequence(spaces(), start))
         self.header_end = boundary(message=message, start=start, end=end)
         self.header_begins = boundary(
-            here=ahead(sequence(spaces(), either(*[shape for shape in beginnings if shape])))
+            here=ahead(sequence(spaces(), either(*beginnings, message, start, end)))
         )
 
 

@@ -29,7 +29,7 @@ class ToolGrammar(Protocol):
     def calls(self, reply: Reply, opener: str) -> Steps[None]:
         """Read the calls behind an opener, or at the start of a message where `opener` is ''.
 
-        Raises `Malformed`. Where no call has been started by then, the text was never one.
+        Raises `Malformed`. Unless the reply has been committed by then, the text was never a call.
         """
 
     def recover(self, reply: Reply) -> Steps[None]:

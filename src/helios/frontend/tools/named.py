@@ -48,9 +48,7 @@ class NamedGrammar:
         self._name_end = boundary(
             value=value,
             id=spelling.marker(syntax.id_marker),
-            closed=closer,
-            ended=end,
-            again=call,
+            broken=either(*[ahead(shape) for shape in (closer, end, call) if shape]),
         )
         self._id_end = boundary(value=value)
         fence = syntax.fence
@@ -81,15 +79,16 @@ class NamedGrammar:
 
     def _call(self, reply: Reply) -> Steps[None]:
         source = reply.source
-        if self._type:
-            yield from source.accept(self._type)
+        if self._type and (yield from source.accept(self._type)):
+            reply.commit()
         written, found = yield from source.take(self._name_end, NAME_LIMIT)
         call_id = ""
         if found.lastgroup == "id":
             call_id, found = yield from source.take(self._id_end, NAME_LIMIT)
         name, call_id = self._identify(reply.lettering.drop(written).strip(), call_id.strip())
-        if found.lastgroup != "value" or not name:
+        if found.lastgroup != "value" or len(name.split()) != 1:
             raise Malformed
+        reply.commit()
         if self._fence:
             yield from source.accept(self._fence)
         yield from source.spaces()

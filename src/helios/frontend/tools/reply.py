@@ -20,9 +20,13 @@ class Reply:
     lettering: Lettering
     tools: Toolbox
 
-    def start(self, name: str, call_id: str = "") -> None:
-        """Open a call. From here on its text is no longer content, whatever follows."""
+    def commit(self) -> None:
+        """What is being read is a call or the ruins of one, but no longer text."""
         self.source.forget()
+
+    def start(self, name: str, call_id: str = "") -> None:
+        """Open a call."""
+        self.commit()
         self.output.start(name, call_id)
 
     def finish(self, closer: Boundary | None) -> Steps[None]:

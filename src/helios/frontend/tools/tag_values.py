@@ -15,7 +15,7 @@ from helios.frontend.scan.shapes import (
     optional,
     sequence,
 )
-from helios.frontend.scan.source import Cut, Sink, Steps
+from helios.frontend.scan.source import Cut, Malformed, Sink, Steps
 from helios.frontend.tools.arguments import Arguments
 from helios.frontend.tools.grammar import Spelling
 from helios.frontend.tools.literals import whole
@@ -32,7 +32,9 @@ class TagValues:
             if syntax.typing is ValueTyping.ATTRIBUTE
             else None
         )
-        self._open = maybe(spelling.spaced(syntax.value.open))
+        # A value may lack its opener, but a key does not take another key for its value.
+        opener, key = spelling.spaced(syntax.value.open), spelling.spaced(syntax.key.open)
+        self._open = boundary(here=opener, key=key) if opener else None
         self._newline = maybe(literal("\n") if syntax.wrapping_newlines else None)
         self._end = _compile_end(syntax, spelling)
 
@@ -41,7 +43,9 @@ class TagValues:
     ) -> Steps[None]:
         """Read a value whose key has been written. Strings are passed on as they come."""
         if self._open:
-            yield from reply.source.accept(self._open)
+            found = yield from reply.source.accept(self._open)
+            if found and found.lastgroup == "key":
+                raise Malformed
         if self._newline:
             yield from reply.source.accept(self._newline)
         declared = self._declared_string(attributes)

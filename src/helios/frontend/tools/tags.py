@@ -70,6 +70,7 @@ class TagGrammar:
             if found.lastgroup == "end":
                 return
             if found.lastgroup == "call":
+                reply.commit()
                 yield from self._call(reply, resolve)
                 empty = False
         if empty:
@@ -135,7 +136,7 @@ def _compile_name_end(syntax: ToolSyntax, spelling: Spelling) -> Boundary:
         return boundary(here=end, again=again)
     return boundary(
         here=end,
-        again=again,
+        next=_ahead(again),
         key=_ahead(spelling.marker(syntax.key.open)),
         close=_ahead(spelling.marker(syntax.call.close)),
     )
