@@ -220,3 +220,20 @@ def test_a_cut_message_has_no_call_that_was_not_finished(name: str):
         assert early.calls == heard.calls
 
     check()
+
+
+@pytest.mark.parametrize("name", [name for name in BENCHES if name != "mistral list"])
+def test_arguments_are_sent_as_they_are_read(name: str):
+    """Mistral's lists put the call's id behind the arguments, so these alone must wait."""
+    bench = BENCHES[name]
+    call = Call("book", {"note": "a table by the window, " * 20})
+    tokens = tokens_of(bench.vocabulary, message(bench.syntax, "", "", [call]))
+    build = parser_factory(bench.syntax.frontend, bench.vocabulary, whole_calls=False)
+    assert bench.syntax.frontend.assistant is not None
+    parser = build(ParserRequest(bench.syntax.frontend.assistant.open, definitions([call])))
+    heard, decoder = Heard(), bench.vocabulary.decoder()
+    for token in tokens[: len(tokens) * 3 // 4]:
+        heard.hear(parser.feed(decoder.feed([token])))
+    assert heard.names == ["book"]
+    assert len(heard.arguments[0]) > len(call.arguments["note"]) // 2
+    assert not heard.ended

@@ -349,5 +349,11 @@ def test_a_call_whose_closer_is_cut_off_is_none(name: str, text: str, reason: Fi
     assert (heard.names, heard.content) == ([], "")
 
 
+@pytest.mark.parametrize("text", ["a<|end|><|start|>assis", "a<|end|><|start|>assistant to=fun"])
+def test_a_cut_header_is_no_text(text: str):
+    heard = run("harmony", f"<|channel|>final<|message|>{text}", reason=FinishReason.LENGTH)
+    assert (heard.names, heard.content) == ([], "a")
+
+
 def test_one_dsml_version_does_not_read_another():
     assert run("dsml function_calls", DSML[3][0], tools=TOOLS).names == []

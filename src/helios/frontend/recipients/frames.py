@@ -66,6 +66,8 @@ class Frames:
         the body of a frame without one."""
         bare = Header(Route.VISIBLE, "", "")
         if not (yield from self._source.accept(self._grammar.header_begins)):
+            if self._source.ended and not self._source.natural:
+                raise Cut
             return bare
         try:
             text, found = yield from self._source.take(self._grammar.header_end, HEADER_LIMIT)
