@@ -33,6 +33,7 @@ struct AttentionTask {
   int64_t token_stride;          // bytes from token to token inside a page
   const uint8_t* keys;           // at this key head
   const uint8_t* values;
+  const uint8_t* next_keys;      // of the task that follows, to be fetched early; may be null
   DType type;
   float* maximum;                // [count]: running result, in and out
   float* total;                  // [count]

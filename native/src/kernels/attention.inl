@@ -22,6 +22,16 @@ HK void locate(const helios::AttentionTask& task, const uint8_t* plane, int64_t 
   }
 }
 
+// Rows lie far apart, so the processor does not foresee them: ask for them one phase early.
+HK void fetch(const helios::AttentionTask& task, const uint8_t* plane, int64_t begin,
+              int64_t count) {
+  const uint8_t* at[kPositions];
+  locate(task, plane, begin, count, at);
+  const int64_t nbytes = task.dim * (task.type == helios::DType::F32 ? 4 : 2);
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t b = 0; b < nbytes; b += 64) __builtin_prefetch(at[i] + b);
+}
+
 struct FromF16 {
   static vf get(const uint8_t* p, int64_t i) {
     return load_f16(reinterpret_cast<const uint16_t*>(p) + i);
@@ -189,10 +199,27 @@ void merge(float* maximum, float* total, float* output, const float* other_maxim
   }
 }
 
+HK int64_t block_length(const helios::AttentionTask& task, int64_t begin) {
+  const int64_t left = task.last + 1 - begin;
+  return left < kPositions ? left : kPositions;
+}
+
+// Fetches the keys of the block after this one, or the first of the next task.
+HK void fetch_next(const helios::AttentionTask& task, int64_t begin) {
+  const int64_t next = begin + kPositions;
+  if (next <= task.last)
+    fetch(task, task.keys, next, block_length(task, next));
+  else if (task.next_keys != nullptr) {
+    const int64_t first = task.first / kPositions * kPositions;
+    fetch(task, task.next_keys, first, block_length(task, first));
+  }
+}
+
 // One block of keys and values into the span's running softmax.
-HK void fold_block(const helios::AttentionTask& task, const AttentionScratch& s, int64_t begin,
-                   int64_t count) {
+HK void fold_block(const helios::AttentionTask& task, const AttentionScratch& s, int64_t begin) {
   const int64_t padded = padded_dim(task.dim);
+  const int64_t count = block_length(task, begin);
+  fetch(task, task.values, begin, count);
   load_keys(task, begin, count, s.rows, s.keys);
   product(task.count, kPositions, task.dim, s.queries, padded, s.keys, kPositions, s.scores,
           kPositions, false);
@@ -213,6 +240,7 @@ HK void fold_block(const helios::AttentionTask& task, const AttentionScratch& s,
     s.total[q] = previous * factor[0] + weight;
     rescale(s.output + q * padded, factor[0], padded);
   }
+  fetch_next(task, begin);
   load_values(task, begin, count, s.rows, s.values);
   product(task.count, padded, count, s.scores, kPositions, s.values, padded, s.output, padded, true);
 }
@@ -234,7 +262,7 @@ void attend(const helios::AttentionTask& task) {
     __builtin_memset(s.output, 0, static_cast<size_t>(task.count * padded) * 4);
     for (int64_t b = span; b < span + helios::kSpan && b < end; b += kPositions) {
       if (b + kPositions <= task.first) continue;
-      fold_block(task, s, b, end - b < kPositions ? end - b : kPositions);
+      fold_block(task, s, b);
     }
     merge(task.maximum, task.total, task.output, s.maximum, s.total, s.output, task.count, padded);
   }

@@ -101,7 +101,9 @@ class PagedAttention final : public Step {
     split_ = context.threads > 1 && units < 4 * context.threads &&
              spans > static_cast<int64_t>(tile_count_) &&
              spans * key_heads_ * partial_floats_ * 4 <= partial_bytes_;
-    if (!split_) return static_cast<uint32_t>(units);
+    // Heads of one tile lie side by side in memory: keep them together where there are tiles enough.
+    heads_per_chunk_ = static_cast<int64_t>(tile_count_) >= 4 * context.threads ? key_heads_ : 1;
+    if (!split_) return static_cast<uint32_t>(units / heads_per_chunk_);
     int32_t chunk = 0;
     for (size_t i = 0; i < tile_count_; ++i) {
       tiles_[i].chunk = chunk;
@@ -114,12 +116,12 @@ class PagedAttention final : public Step {
 
   void chunk(const Context& context, uint32_t index, int thread) override {
     if (!split_) {
-      const Tile& tile = tiles_[index / key_heads_];
-      const int64_t head = index % key_heads_;
-      float* state = of_thread(thread).state;
-      clear(state, queries(tile));
-      attend(context, tile, head, tile.first, tile.last, state, thread);
-      return finish(context, tile, head, state, thread);
+      const int64_t unit = index * heads_per_chunk_;
+      const Tile& tile = tiles_[unit / key_heads_];
+      const int64_t head = unit % key_heads_;
+      for (int64_t h = head; h < head + heads_per_chunk_; ++h)
+        whole(context, tile, h, h + 1 < head + heads_per_chunk_, thread);
+      return;
     }
     size_t i = 0;
     while (i + 1 < tile_count_ && static_cast<int32_t>(index) >= tiles_[i + 1].chunk) ++i;
@@ -130,7 +132,7 @@ class PagedAttention final : public Step {
     float* state = partial(tile, head, span);
     clear(state, queries(tile));
     attend(context, tile, head, std::max(tile.first, begin),
-           std::min(tile.last, begin + kSpan - 1), state, thread);
+           std::min(tile.last, begin + kSpan - 1), false, state, thread);
     if (pending_[i * key_heads_ + head].fetch_sub(1, std::memory_order_acq_rel) == 1)
       fold(context, tile, head, thread);
   }
@@ -191,8 +193,16 @@ class PagedAttention final : public Step {
     return t + count;
   }
 
+  void whole(const Context& context, const Tile& tile, int64_t head, bool more, int thread) const {
+    float* state = of_thread(thread).state;
+    clear(state, queries(tile));
+    attend(context, tile, head, tile.first, tile.last, more, state, thread);
+    finish(context, tile, head, state, thread);
+  }
+
+  // `more` says that the next head of the same tile follows.
   void attend(const Context& context, const Tile& tile, int64_t head, int64_t first, int64_t last,
-              float* state, int thread) const {
+              bool more, float* state, int thread) const {
     const ThreadMemory memory = of_thread(thread);
     const int64_t n = queries(tile);
     for (int64_t i = 0; i < n; ++i) {
@@ -218,6 +228,7 @@ class PagedAttention final : public Step {
     task.token_stride = token_stride;
     task.keys = keys_ + head * head_bytes;
     task.values = values_ + head * head_bytes;
+    task.next_keys = more ? task.keys + head_bytes : nullptr;
     task.type = type_;
     task.maximum = state;
     task.total = state + n;
@@ -280,6 +291,7 @@ class PagedAttention final : public Step {
   std::vector<Tile> tiles_;
   size_t tile_count_ = 0;
   std::unique_ptr<std::atomic<int32_t>[]> pending_;
+  int64_t heads_per_chunk_ = 1;
   bool split_ = false;
 };
 
