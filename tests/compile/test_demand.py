@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helios.compile.demand import Demand, Term, Workload
+from helios.compile.demand import Capped, Demand, Term, Workload
 from helios.errors import CompileError
 
 
@@ -52,6 +52,14 @@ def test_terms_bind_to_the_extent_they_contain() -> None:
     assert demand.bind(dims) == Demand(
         fixed=5 + 1200, per_token=113, per_sequence=20, per_context=100
     )
+
+
+def test_a_term_may_be_capped() -> None:
+    bound = Demand(terms=(Term(10, ("T", "K"), most=500),)).bind({"T": "T", "K": 2})
+    assert bound == Demand(capped=(Capped("per_token", 20, 500),))
+    assert [bound.nbytes(Workload(1, 1, 1, tokens)) for tokens in (3, 25, 26)] == [60, 500, 500]
+    with pytest.raises(CompileError, match="no such demand"):
+        Capped("per_moon", 1, 1)
 
 
 def test_unbound_terms_are_not_evaluated() -> None:

@@ -8,6 +8,7 @@ from toy_models import EIGHT_BILLION, ToyModel, random_shape
 from helios.compile.composition import CompiledModel, RuntimeComposition
 from helios.compile.demand import Workload
 from helios.compile.memory import program_memory
+from helios.compile.options import CompileOptions
 from helios.compile.plan import Limits
 from helios.contract.operation import Operation
 from helios.errors import CompileError
@@ -15,6 +16,7 @@ from helios.program.builder import ProgramBuilder
 from helios.program.ir import DType, ExtentKind
 from helios.runtime.loader import LoadOptions, load_model
 from helios.runtime.reference.device import ReferenceRuntime
+from helios.runtime.reference.materialize import STAGING_NBYTES
 
 COUNTS = ("context", "sequences", "batch_tokens", "pages", "snapshots")
 
@@ -76,6 +78,19 @@ def test_mapped_weights_count_as_resident(compiled: CompiledModel) -> None:
     assert all(weight.nbytes == weight.stored_nbytes for weight in mapped)
     sizes = {section.name: section.nbytes for section in compiled.plan.sections}
     assert sizes["weights f32, mapped"] == sum(weight.nbytes for weight in mapped)
+
+
+def test_a_core_that_must_be_copied_counts_twice(
+    toy: ToyModel, composition: RuntimeComposition, compiled: CompiledModel
+) -> None:
+    limits = compiled.plan.limits
+    copied = composition.compile(toy.prepared, toy.captured, limits, CompileOptions(copied=True))
+    sizes = {section.name: section.nbytes for section in copied.plan.sections}
+    made = [weight for weight in copied.plan.weights if not weight.mapped]
+    assert sizes["copied core"] == sum(weight.stored_nbytes for weight in made)
+    assert copied.plan.staging_nbytes == STAGING_NBYTES
+    largest = max(weight.stored_nbytes for weight in made)
+    assert compiled.plan.staging_nbytes == STAGING_NBYTES + largest
 
 
 def test_a_peak_counts_the_pages_that_histories_fill(compiled: CompiledModel) -> None:

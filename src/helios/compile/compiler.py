@@ -61,6 +61,7 @@ def analyse(
         ),
         provider_data=spaces.provider_data,
         staging_nbytes=_staging_nbytes(weights, catalog, options.copied),
+        copied_nbytes=sum(w.stored_nbytes for w in weights if not w.mapped) * options.copied,
         page_tokens=contract.cache.page_tokens,
     )
     return Compilation(
@@ -164,14 +165,12 @@ def _plan_weights(
 
 
 def _staging_nbytes(weights: Sequence[WeightPlan], catalog: CapabilityCatalog, copied: bool) -> int:
-    """While weights are materialised: the stored bytes of one (of all, if the core holds them in
-    private memory until it is closed) and the materializer's own buffers."""
+    """While weights are materialised: the materializer's own buffers, and the stored bytes of one
+    weight, unless all of them are counted as a copy anyway."""
     made = [w for w in weights if not w.mapped]
-    if not made:
-        return 0
     own = {spec.name: spec.staging for spec in catalog.materializers}
-    stored = [w.stored_nbytes for w in made]
-    return (sum(stored) if copied else max(stored)) + max(own[w.materializer] for w in made)
+    stored = 0 if copied else max((w.stored_nbytes for w in made), default=0)
+    return stored + max((own[w.materializer] for w in made), default=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,11 +129,9 @@ class Demand:
             "per_page": workload.pages,
             "per_context": workload.context,
         }
-        return (
-            sum(getattr(self, name) * count for name, count in units.items())
-            + sum(min(c.most, c.nbytes * units[c.axis]) for c in self.capped)
-            + self._tabulated(workload.tokens)
-        )
+        plain: int = sum(getattr(self, name) * count for name, count in units.items())
+        capped = sum(min(c.most, c.nbytes * units[c.axis]) for c in self.capped)
+        return plain + capped + self._tabulated(workload.tokens)
 
     def bind(self, dims: Dims) -> "Demand":
         """The demand of one operation whose dimensions are given; extents stay symbolic."""

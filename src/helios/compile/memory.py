@@ -120,7 +120,9 @@ class MemoryModel:
     """All demand of a model on a device.
 
     `provider_data` holds bindings of all operations and persistent data of all providers;
-    `staging_nbytes` is needed while weights are materialised.
+    `staging_nbytes` is needed while weights are materialised. `copied_nbytes` are stored weights
+    that the core keeps in private memory although they were materialised: nobody can give back
+    a part of that.
     """
 
     weights: tuple[WeightPlan, ...]
@@ -128,6 +130,7 @@ class MemoryModel:
     programs: tuple[ProgramMemory, ...]
     provider_data: tuple[Demand, ...]
     staging_nbytes: int
+    copied_nbytes: int
     page_tokens: int
 
     def buffer_plans(self, limits: Limits) -> tuple[BufferPlan, ...]:
@@ -161,6 +164,7 @@ class MemoryModel:
             name = f"weights {weight.layout}" + (", mapped" if weight.mapped else "")
             sizes[name] = sizes.get(name, 0) + weight.nbytes
         table = [Section(name, nbytes) for name, nbytes in sorted(sizes.items())]
+        table.append(Section("copied core", self.copied_nbytes))
         storage = dict.fromkeys(("pages", SNAPSHOTS, *_SECTION_OF.values()), 0)
         for buffer, plan in zip(self.buffers, self.buffer_plans(limits), strict=True):
             storage[buffer.section] += plan.nbytes

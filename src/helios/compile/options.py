@@ -13,7 +13,7 @@ class CompileOptions:
 
     `approximate` allows transcoding materializers, by name or shell pattern, up to a relative L2
     error per tensor. `retained` are patterns of values to keep to the end of the step. `copied`
-    says that stored weights lie in private memory instead of a mapped file.
+    says that the core holds stored weights in private memory instead of a mapped file.
     """
 
     approximate: Mapping[str, float] = field(default_factory=dict, hash=False)
