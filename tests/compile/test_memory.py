@@ -1,3 +1,4 @@
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,7 @@ from helios.program.ir import DType, ExtentKind
 from helios.runtime.loader import LoadOptions, load_model
 from helios.runtime.reference.device import ReferenceRuntime
 from helios.runtime.reference.materialize import STAGING_NBYTES
+from helios.runtime.single import SingleRequest
 
 COUNTS = ("context", "sequences", "batch_tokens", "pages", "snapshots")
 
@@ -159,3 +161,21 @@ def test_what_repeats_over_layers_is_decided_once() -> None:
     assert sum(len(program.ops) for program in compiled.plan.programs) > 3000
     assert len(decisions) < 100
     assert all(len(program.arena.slots) < 40 for program in compiled.memory.programs)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_the_references_temporaries_stay_within_its_scratch(seed: int) -> None:
+    shape = random_shape(seed)
+    toy = ToyModel(shape, concurrency=2)
+    loaded = load_model(toy, ReferenceRuntime(), LoadOptions(memory=1 << 29))
+    prompt = [n % shape.vocabulary for n in range(shape.context - 3)]
+    with loaded.model:
+        list(SingleRequest(loaded.model).generate(prompt, 2))
+        tracemalloc.start()
+        try:
+            list(SingleRequest(loaded.model).generate(prompt, 3))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    python_objects = 64 << 10
+    assert peak <= loaded.plan.scratch_nbytes + python_objects

@@ -37,7 +37,7 @@ _SCRATCH: Mapping[str, Demand] = {
     "rope": _terms((20, ("T", "H", "D")), (24, ("T", "F"))),
     "cache_write": _terms((12, ("T", "G", "D"))),
     "paged_attention": _terms(
-        (8, ("T", "H", "D")), (48, ("context", "G", "D")), (24, ("context", "H"))
+        (8, ("T", "H", "D")), (32, ("context", "G", "D")), (24, ("context", "H"))
     ),
     "gated_activation": _terms((72, ("T", "F"))),
     "add": _terms((8, ("...",))),
