@@ -1,0 +1,1 @@
+"""Measurements against other servers, side by side in one run: `python -m benchmarks`."""
