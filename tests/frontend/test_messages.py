@@ -184,7 +184,9 @@ def test_tools_are_made_regular() -> None:
         "strict": True,
     }
     assert tools == [{"type": "function", "function": function}]
-    assert definitions(tools) == (ToolDefinition("f", function["parameters"]),)  # type: ignore[arg-type]
+    assert definitions(tools) == (
+        ToolDefinition("f", {"type": "object", "properties": {}}, strict=True),
+    )
     assert normalise_tools(None) == []
 
 

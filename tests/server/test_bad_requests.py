@@ -85,7 +85,7 @@ def chat(**fields: Any) -> dict[str, Any]:
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice"),
-        ({"response_format": {"type": "json_object"}}, "response_format.type"),
+        ({"response_format": {"type": "yaml"}}, "response_format.type"),
         ({"modalities": ["audio"]}, "modalities"),
         ({"audio": {"voice": "x"}}, "audio"),
         ({"reasoning_effort": "huge"}, "reasoning_effort"),
@@ -163,7 +163,7 @@ def test_what_is_missing_is_named(serving: Serving) -> None:
 
 
 def test_unknown_fields_have_a_code(serving: Serving) -> None:
-    assert refused(serving.post(CHAT, chat(guided_json={})))["code"] == "unknown_parameter"
+    assert refused(serving.post(CHAT, chat(guided_lines={})))["code"] == "unknown_parameter"
 
 
 def test_unknown_model(serving: Serving) -> None:

@@ -23,7 +23,8 @@ from helios.contract.syntax import (
     ToolSyntax,
 )
 from helios.errors import ContractError
-from helios.frontend.parsers import parser_factory
+from helios.frontend.grammar.constraints import Constraints
+from helios.frontend.parsers import marks_of, parser_factory
 
 SYNTAX = PreparedFrontend(
     tool_parser=ToolParser.JSON_TAGS,
@@ -68,8 +69,11 @@ Make = Callable[..., Serving]
 
 
 def able(make_serving: Make, text: str = ANSWER) -> Serving:
-    parsers = parser_factory(SYNTAX, WORDS)
-    return make_serving(text=text, model=frontend(TEMPLATE, parsers, tools_supported=True))
+    model = replace(
+        frontend(TEMPLATE, parser_factory(SYNTAX, WORDS), tools_supported=True),
+        constraints=Constraints(SYNTAX, WORDS, marks_of(SYNTAX, WORDS)),
+    )
+    return make_serving(text=text, model=model)
 
 
 def test_whole_response(make_serving: Make) -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from helios.errors import RequestError
 from helios.frontend.parsing import ParserRequest
@@ -13,6 +12,7 @@ from helios.server.exchange import JobMaker, Scoring, created_now, response_id
 from helios.server.generation import Job
 from helios.server.protocol.chat import ChatRequest
 from helios.server.service import Service
+from helios.server.structured import chat_demands, uses_tools
 
 
 @dataclass(slots=True)
@@ -63,9 +63,12 @@ def prepare_chat(service: Service, request: ChatRequest, ingress_ns: int) -> Cha
     )
     model = service.model
     prompt = model.frontend.chat_prompt(_chat_input(request), model.context_tokens)
-    parser_request = ParserRequest(prompt.text, prompt.tools)
+    demands = chat_demands(request, prompt.tools)
+    constraint = model.frontend.constrain(demands, prompt)
+    parser_request = ParserRequest(prompt.text, prompt.tools, constraint.structured)
     jobs = tuple(
-        maker.make(prompt, model.frontend.parsers(parser_request)) for _ in range(request.n or 1)
+        maker.make(prompt, model.frontend.parsers(parser_request), constraint)
+        for _ in range(request.n or 1)
     )
     return ChatExchange(service, request, prompt, jobs, ingress_ns)
 
@@ -74,7 +77,7 @@ def _chat_input(request: ChatRequest) -> ChatInput:
     return ChatInput(
         messages=request.messages,
         tools=request.tools,
-        use_tools=_uses_tools(request),
+        use_tools=uses_tools(request),
         template_arguments=request.chat_template_kwargs or {},
         enable_thinking=request.enable_thinking,
         reasoning_effort=request.reasoning_effort,
@@ -83,27 +86,10 @@ def _chat_input(request: ChatRequest) -> ChatInput:
     )
 
 
-def _uses_tools(request: ChatRequest) -> bool:
-    """Whether the model may see the tools; refuses choices that need structured output."""
-    choice = request.tool_choice
-    if choice is None or choice == "auto":
-        return True
-    if choice == "none":
-        return False
-    raise _unsupported("tool_choice", _kind_of(choice), "use 'auto' or 'none'")
-
-
-def _kind_of(value: str | dict[str, Any]) -> object:
-    return value if isinstance(value, str) else value.get("type")
-
-
 def _check_fields(request: ChatRequest) -> None:
     """Refuse what would change the output and can't be honoured."""
     if request.modalities not in (None, ["text"]):
         raise _unsupported("modalities", request.modalities, "use ['text']")
-    response_format = request.response_format
-    if response_format is not None and response_format.get("type") != "text":
-        raise _unsupported("response_format.type", response_format.get("type"), "use 'text'")
     if request.top_logprobs is not None and not request.logprobs:
         raise RequestError(
             "needs logprobs", field="top_logprobs", remedy="set logprobs to true as well"

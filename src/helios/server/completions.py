@@ -13,6 +13,7 @@ from helios.server.exchange import JobMaker, Scoring, created_now, response_id
 from helios.server.generation import Job
 from helios.server.protocol.completions import CompletionRequest
 from helios.server.service import ServedModel, Service
+from helios.server.structured import answer_of
 
 _DEFAULT_TOKENS = 16  # as OpenAI's endpoint
 
@@ -72,7 +73,10 @@ def prepare_completion(
         default_tokens=_DEFAULT_TOKENS,
         prompt_field="prompt",
     )
-    jobs = tuple(maker.make(prompt, PlainParser()) for prompt in prompts for _ in range(count))
+    constraint = service.model.frontend.constrain_text(answer_of(request))
+    jobs = tuple(
+        maker.make(prompt, PlainParser(), constraint) for prompt in prompts for _ in range(count)
+    )
     return CompletionExchange(service, request, prompts, jobs)
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from helios.engine.messages import Generate
 from helios.errors import RequestError
+from helios.frontend.grammar.constraints import Constraint
 from helios.frontend.output import Output, OutputPipeline, Presentation
 from helios.frontend.parsing import OutputParser
 from helios.frontend.prompt import Prompt
@@ -131,9 +132,15 @@ class JobMaker:
         self._seed = first_seed(fields.seed)
         self._made = 0
 
-    def make(self, prompt: Prompt, parser: OutputParser) -> Job:
+    def make(self, prompt: Prompt, parser: OutputParser, constraint: Constraint) -> Job:
         """The next choice's job. Each choice has a seed of its own, the first the request's."""
         model, fields = self._service.model, self._fields
+        if constraint.forced and self._stops.strings:
+            raise RequestError(
+                "can't be combined with structured output",
+                field="stop",
+                remedy="leave it out: the answer ends where its form is complete",
+            )
         eos = () if fields.ignore_eos else tuple(sorted(model.frontend.eos))
         request = Generate(
             id=self._service.next_number(),
@@ -145,11 +152,13 @@ class JobMaker:
                 seed=self._seed + self._made,
                 vocabulary=model.vocabulary,
                 top_logprobs=self._scoring.top_logprobs,
+                banned=constraint.banned,
             ),
             eos_tokens=eos,
             stop_tokens=self._stops.tokens,
             stop_sequences=self._stops.sequences,
             stop_strings=self._stops.strings,
+            grammar=constraint.key,
             prompt_logprobs=self._scoring.prompt_logprobs,
             priority=fields.priority or 0,
             cache_salt=fields.cache_salt or "",

@@ -1,6 +1,7 @@
 """A request's sampling and limits: explicit values first, then the core's defaults."""
 
 import secrets
+from collections.abc import Collection
 from typing import TypeVar
 
 from helios.contract.prepared import ServingDefaults
@@ -13,6 +14,7 @@ from helios.server.protocol.fields import GenerationFields
 Value = TypeVar("Value")
 
 _SEEDS = 1 << 63
+_BAN = -1e9  # finite, as all biases are, and below any logit
 
 
 def first_seed(asked: int | None) -> int:
@@ -27,8 +29,10 @@ def sampling_of(
     seed: int,
     vocabulary: int,
     top_logprobs: int,
+    banned: Collection[int] = (),
 ) -> Sampling:
-    """How one choice's tokens are drawn; `top_logprobs` is -1 for no scores."""
+    """How one choice's tokens are drawn; `top_logprobs` is -1 for no scores, and `banned` are
+    tokens that must not be."""
     return Sampling(
         temperature=_pick(fields.temperature, defaults.temperature, 1.0),
         top_k=max(_pick(fields.top_k, defaults.top_k, 0), 0),
@@ -39,7 +43,7 @@ def sampling_of(
         frequency_penalty=_pick(fields.frequency_penalty, defaults.frequency_penalty, 0.0),
         seed=seed % _SEEDS,
         min_output=fields.min_tokens or 0,
-        logit_bias=_logit_bias(fields.logit_bias or {}, vocabulary),
+        logit_bias=_logit_bias(fields.logit_bias or {}, vocabulary, banned),
         top_logprobs=top_logprobs,
     )
 
@@ -77,7 +81,9 @@ def _pick(asked: Value | None, default: Value | None, otherwise: Value) -> Value
     return otherwise if default is None else default
 
 
-def _logit_bias(bias: dict[str, float], vocabulary: int) -> tuple[tuple[int, float], ...]:
+def _logit_bias(
+    bias: dict[str, float], vocabulary: int, banned: Collection[int]
+) -> tuple[tuple[int, float], ...]:
     pairs: dict[int, float] = {}
     for name, value in bias.items():
         field = f"logit_bias.{name}"
@@ -87,4 +93,5 @@ def _logit_bias(bias: dict[str, float], vocabulary: int) -> tuple[tuple[int, flo
             )
         check_tokens((int(name),), vocabulary, field)
         pairs[int(name)] = value
+    pairs.update(dict.fromkeys(banned, _BAN))
     return tuple(sorted(pairs.items()))

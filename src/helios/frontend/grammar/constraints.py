@@ -34,8 +34,9 @@ class ToolChoice(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a request demands. `tools` are those it offers, with their numbers in the request;
-    `names` limits them where the choice does. `single` asks for at most one call."""
+    """What a request demands. `tools` are those it offers to the model, which `names` limits
+    where the choice does; the choice is NONE only where there were tools. `single` asks for at
+    most one call."""
 
     answer: Answer | None = None
     choice: ToolChoice = ToolChoice.AUTO
@@ -64,7 +65,7 @@ class Demands:
         if callable_tools:
             strict = any(tool.strict for _, tool in self.allowed)
             return Mode.STRICT if strict or self.names is not None else None
-        return Mode.SILENT if self.tools else None
+        return Mode.SILENT if self.choice is ToolChoice.NONE else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,9 @@ class Constraint:
     structured: bool = False
     forced: bool = False
     banned: frozenset[int] = field(default_factory=frozenset)
+
+
+UNCONSTRAINED = Constraint()
 
 
 class Envelope(Protocol):
@@ -107,7 +111,7 @@ class Constraints:
         request that can't be followed."""
         mode = demands.mode
         if mode is None:
-            return Constraint()
+            return UNCONSTRAINED
         if mode is Mode.SILENT:
             banned = self._envelope.opener_tokens
             if banned is not None:

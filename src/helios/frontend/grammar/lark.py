@@ -45,7 +45,9 @@ def optional(part: str) -> str:
 
 def repeated(part: str, least: int = 0, most: int | None = None) -> str:
     """The part several times; without `most`, however often."""
-    if not part or (least, most) == (1, 1):
+    if not part or most == 0:
+        return NOTHING
+    if (least, most) == (1, 1):
         return part
     return f"({part}){{{least},{'' if most is None else most}}}"
 
@@ -54,6 +56,8 @@ def separated(part: str, separator: str, least: int, most: int | None) -> str:
     """The part one to `most` times, separators between; with `least` 0 also nothing."""
     if most == 0:
         return NOTHING
+    if not separator:
+        return repeated(part, least, most)
     rest = repeated(
         sequence(separator, part), max(least - 1, 0), None if most is None else most - 1
     )

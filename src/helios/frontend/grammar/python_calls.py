@@ -35,14 +35,7 @@ class PythonCalls:
 
 
 def _call(writer: Writer, tool: Tool) -> str:
-    parameters = tool.parameters
-    if parameters is None:
-        raise RequestError(
-            "must list its properties: this model writes arguments one by one",
-            field=f"{tool.where}.parameters",
-            remedy="declare properties, and additionalProperties false where there are none",
-        )
-    arguments = [(_argument(writer, tool, one), one.required) for one in parameters]
+    arguments = [(_argument(writer, tool, one), one.required) for one in tool.listed()]
     return sequence(
         literal(f"{tool.plain_name()}("), listed(writer, arguments, _COMMA), literal(")")
     )

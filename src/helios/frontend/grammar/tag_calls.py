@@ -70,7 +70,8 @@ class TagCalls:
     def inside(self, writer: Writer, tool: Tool, name: str = "") -> str:
         """A call behind its opener, the closer included."""
         syntax, marker = self._syntax, self._markers.expression
-        parameters = tool.parameters
+        # A JSON object must be told from the name before it.
+        parameters = tool.parameters if syntax.name_end else tool.listed()
         body = [_LINE, tool.arguments(writer)] if parameters is None else []
         for one in parameters or ():
             value = sequence(_LINE, self._argument(writer, tool, one))

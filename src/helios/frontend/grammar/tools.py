@@ -60,6 +60,26 @@ class Tool:
             for name, child in properties.items()
         )
 
+    @property
+    def takes_nothing(self) -> bool:
+        """Whether a call without arguments is one that the schema allows for sure."""
+        schema = resolve(self.schema, self.schema)
+        rules = {"anyOf", "oneOf", "allOf", "$ref", "enum", "const", "minProperties"}
+        return not schema.keys() & rules and not schema.get("required")
+
+    def listed(self) -> tuple[Parameter, ...]:
+        """The arguments one by one, for a syntax that can write them in no other way: none where
+        the schema leaves them open. Raises `RequestError` where there must be some."""
+        if self.parameters is not None:
+            return self.parameters
+        if self.takes_nothing:
+            return ()
+        raise RequestError(
+            "must list its properties: this model writes arguments one by one",
+            field=f"{self.where}.parameters",
+            remedy="declare every argument under properties",
+        )
+
     def arguments(self, writer: Writer, whitespace: Whitespace = COMPACT) -> str:
         """All arguments as one JSON object."""
         return writer.json(document(self.schema, whitespace))

@@ -21,7 +21,6 @@ class ChatRequest(GenerationFields, kw_only=True, forbid_unknown_fields=True):
     tools: list[Any] | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
-    response_format: dict[str, Any] | None = None
     logprobs: bool | None = None
     top_logprobs: Alternatives | None = None
     prompt_logprobs: Alternatives | None = None

@@ -1,6 +1,6 @@
 """Fields that both kinds of generation share."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -24,6 +24,23 @@ class StreamOptions(msgspec.Struct, forbid_unknown_fields=True):
 
     include_usage: bool | None = None
     include_obfuscation: bool | None = None
+
+
+class StructuredOutputs(msgspec.Struct, forbid_unknown_fields=True):
+    """The form that an answer must have: exactly one of the first five fields.
+
+    `grammar` is Lark or a notation that can be turned into it. `whitespace_pattern` is what may
+    stand wherever JSON allows whitespace.
+    """
+
+    json: Any = None
+    json_object: bool | None = None
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+    whitespace_pattern: str | None = None
+    disable_any_whitespace: bool | None = None
+    disable_additional_properties: bool | None = None
 
 
 class GenerationFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +68,12 @@ class GenerationFields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True)
     stop_token_sequences: list[list[Token]] | None = None
     min_tokens: Count | None = None
     ignore_eos: bool | None = None
+    response_format: dict[str, Any] | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: Any = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
     priority: Priority | None = None
     cache_salt: str | None = None
     user: str | None = None  # names the caller to OpenAI; nothing here depends on it
