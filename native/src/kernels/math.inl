@@ -1,10 +1,11 @@
 // Elementary functions. One routine serves every lane and every tail, so that a number does not
 // depend on where in a row it stands.
 
-// exp(x) to about one unit in the last place; 0 below -87.3, where floats end.
+// exp(x) to about one unit in the last place; 0 below -87.3 and infinite above 88.3, where powers of
+// two end.
 HK vf vexp(vf x) {
-  const vf lowest = set(-87.3365447f);
-  const vf limited = vmin(vmax(x, lowest), set(88.3762626f));
+  const vf lowest = set(-87.3365447f), highest = set(88.3762626f);
+  const vf limited = vmin(vmax(x, lowest), highest);
   const vf n = nearest(mul(limited, set(1.44269504088896341f)));
   vf r = fma(n, set(-0.693359375f), limited);
   r = fma(n, set(2.12194440e-4f), r);
@@ -16,7 +17,8 @@ HK vf vexp(vf x) {
   p = fma(p, r, set(5.0000001201e-1f));
   p = fma(p, mul(r, r), add(r, set(1.0f)));
   const vf power = as_float(shift_left<23>(iadd(to_int(n), iset(127))));
-  return select(less(x, lowest), zero(), mul(p, power));
+  const vf infinite = select(less(highest, x), set(__builtin_inff()), mul(p, power));
+  return select(less(x, lowest), zero(), infinite);
 }
 
 // tanh(x): an odd polynomial where 1 - 2 / (exp(2x) + 1) would cancel.
