@@ -14,15 +14,16 @@ from helios.compile.options import CompileOptions, parse_approximation
 from helios.compile.plan import WeightPlan
 from helios.contract.kinds import WeightStorage
 from helios.errors import AccuracyError, ConfigurationError
+from helios.runtime.capture import Recorder, compare_dumps
+from helios.runtime.cpu.device import CpuRuntime
 from helios.runtime.loader import LoadedModel, LoadOptions, load_model
 from helios.runtime.reference.device import ReferenceRuntime
-from helios.runtime.reference.materialize import (
-    STAGING_NBYTES,
-    from_blocks,
-    materializers,
-)
+from helios.runtime.reference.materialize import materializers
 from helios.runtime.release import FileMappings, ReleasingSource
 from helios.runtime.single import SingleRequest
+from helios.runtime.transcode import STAGING_NBYTES, from_blocks
+
+_STORAGES = {s.name.lower(): s for s in WeightStorage}
 
 
 def load(shape: Shape, approximate: dict[str, float]) -> LoadedModel:
@@ -102,6 +103,45 @@ def test_consent_changes_plan_bytes_and_report() -> None:
             for loaded in (exact, rough)
         ]
         assert tokens[0][0] == tokens[1][0]
+
+
+@pytest.mark.parametrize("storage", ["f32", "f16", "bf16"])
+def test_native_approximations_hold_what_the_reference_holds(storage: str) -> None:
+    """The same 8-bit blocks on both devices: equal errors, and nearly equal logits."""
+    shape = Shape(width=96, heads=3, key_heads=1, vocabulary=333, storage=_STORAGES[storage])
+    model = ToyModel(shape, concurrency=2)
+    found = []
+    for device, runtime in (("cpu", CpuRuntime(2, "f32")), ("reference", ReferenceRuntime())):
+        consent = CompileOptions({f"{device}.{storage}-w8": 0.02}, ("logits",))
+        loaded = load_model(model, runtime, LoadOptions(memory=1 << 28, compile=consent))
+        with loaded.model:
+            recorder = Recorder(loaded.compiled, loaded.storage, range(3))
+            request = SingleRequest(loaded.model, recorder.watch)
+            for _ in request.generate(range(2, 40), 3, [5, 6]):
+                recorder.end_step()
+        found.append((loaded.report.errors, recorder.dump({})))
+    (native, left), (exact, right) = found
+    assert native == exact
+    assert len(native) > 10
+    assert all(d.first_step is None for d in compare_dumps(left, right, 1e-4))
+
+
+def test_native_bounds_stop_loading_too() -> None:
+    model = ToyModel(Shape(storage=WeightStorage.BF16))
+    options = LoadOptions(memory=1 << 28, compile=CompileOptions({"cpu.bf16-w8": 1e-6}))
+    with pytest.raises(AccuracyError):
+        load_model(model, CpuRuntime(1), options)
+
+
+def test_rows_that_are_no_whole_blocks_are_not_approximated() -> None:
+    """Only the projection back from an inner width of 80 has such rows; it stays exact."""
+    shape = Shape(inner=80, storage=WeightStorage.F16)
+    options = LoadOptions(memory=1 << 28, compile=CompileOptions({"*.f16-w8": 0.02}))
+    loaded = load_model(ToyModel(shape), ReferenceRuntime(), options)
+    with loaded.model:
+        layouts = {w.name: w.layout for w in loaded.plan.weights}
+    assert layouts["layers.0.feed_forward.down"] == "f32"
+    assert layouts["layers.0.feed_forward.up"] == "w8"
 
 
 def test_a_bound_that_does_not_hold_stops_loading() -> None:

@@ -98,7 +98,11 @@ class _Search:
 
     def _options_of(self, weight: WeightDescriptor) -> list[MaterializerSpec]:
         storage = weight.storage.name.lower()
-        readers = [m for m in self._catalog.materializers if m.storage == storage]
+        readers = [
+            m
+            for m in self._catalog.materializers
+            if m.storage == storage and self._is_whole(weight, m)
+        ]
         found = [m for m in readers if m.name in self._allowed] + [m for m in readers if m.exact]
         if not found:
             approximate = sorted(m.name for m in readers)
@@ -112,6 +116,11 @@ class _Search:
                 else f"prepare the model in one of {', '.join(known)}",
             )
         return found
+
+    def _is_whole(self, weight: WeightDescriptor, spec: MaterializerSpec) -> bool:
+        """A transcoder needs rows of whole blocks; what is exact starts from them."""
+        block = self._catalog.layout(spec.layout).block
+        return spec.exact or weight.shape[-1] % block == 0
 
     def _extend(self, group: Sequence[str], place: int) -> bool:
         if place == len(group):

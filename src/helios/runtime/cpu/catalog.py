@@ -15,6 +15,7 @@ from helios.contract.kinds import WeightStorage
 from helios.errors import ConfigurationError
 from helios.program.ops import OPS, WEIGHT
 from helios.runtime.cpu.workspace import held, scratch
+from helios.runtime.transcode import STAGING_NBYTES
 
 PLANES: Mapping[str, int] = {"f32": 0, "a8": 1, "a16": 2}
 """Numerical profiles, and the bytes of a quantised activation in each."""
@@ -57,7 +58,7 @@ _NATURAL: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Repack:
-    """An exact materializer; the work is done by the native executor."""
+    """A materializer; the work is done by the native executor."""
 
     spec: MaterializerSpec
 
@@ -75,7 +76,8 @@ def planes_of(numerics: str) -> int:
 
 
 def materializers() -> Mapping[str, Repack]:
-    """Every materializer by name: to the natural layout of each storage, and to plain vectors."""
+    """Every materializer by name: to the natural layout of each storage, to plain vectors, and,
+    approximately, from floating-point storage to 8-bit blocks."""
     found: list[MaterializerSpec] = []
     for storage in WeightStorage:
         name = storage.name.lower()
@@ -83,6 +85,11 @@ def materializers() -> Mapping[str, Repack]:
         found.append(MaterializerSpec(f"cpu.{name}", repack, name, _NATURAL[name]))
         kind = MaterializerKind.IDENTITY if storage is WeightStorage.F32 else repack
         found.append(MaterializerSpec(f"cpu.{name}-flat", kind, name, FLAT.name))
+    for name in ("f32", "f16", "bf16"):
+        transcode = MaterializerKind.TRANSCODE
+        found.append(
+            MaterializerSpec(f"cpu.{name}-w8", transcode, name, _NATURAL["q8_0"], STAGING_NBYTES)
+        )
     return {spec.name: Repack(spec) for spec in found}
 
 

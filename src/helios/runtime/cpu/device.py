@@ -59,7 +59,8 @@ class CpuRuntime:
     ) -> "CpuRunner":
         """Pack all weights, lower every program for every frame.
 
-        Raises `ForeignPlanError` for a model that another composition compiled.
+        Raises `ForeignPlanError` for a model that another composition compiled and
+        `AccuracyError` for an approximation beyond its bound.
         """
         compiled.require_composition(self._composition)
         executor = _native.Executor(self.threads)
@@ -79,8 +80,6 @@ class Lowered:
 
 class CpuRunner:
     """A plan's programs, loaded in the executor once per frame."""
-
-    errors: Mapping[str, TensorError] = {}  # every materializer is exact
 
     def __init__(
         self,
@@ -103,6 +102,7 @@ class CpuRunner:
                 self._loaded[program.name, frame] = executor.load(
                     steps.steps, steps.capacity, int(scratch.ctypes.data), scratch.nbytes
                 )
+        self.errors: Mapping[str, TensorError] = weights.errors
         self.allocated_nbytes = weights.nbytes + executor.allocated_bytes
 
     def run(self, step: PackedStep) -> None:

@@ -6,15 +6,23 @@ from math import prod
 import numpy as np
 
 from helios import _native
+from helios.compile.accuracy import TensorError, require_accuracy
 from helios.compile.liveness import aligned
 from helios.compile.plan import WeightPlan
 from helios.contract.prepared import PreparedContract
 from helios.runtime.cpu.placement import PackedWeight
 from helios.runtime.device import Progress, WeightSource
+from helios.runtime.transcode import BLOCK, Transcoder
+
+
+_INTERLEAVED_ROWS = 16
 
 
 class PackedWeights:
-    """All weights of a plan. Mapped ones stay in the core's file, which must outlive this."""
+    """All weights of a plan. Mapped ones stay in the core's file, which must outlive this.
+
+    `errors` tells what approximations did; one beyond its bound raises `AccuracyError`.
+    """
 
     def __init__(
         self,
@@ -30,18 +38,23 @@ class PackedWeights:
         self._mapped: list[np.ndarray] = []
         self.nbytes = self._memory.nbytes
         self.by_name: dict[str, PackedWeight] = {}
+        self.errors: dict[str, TensorError] = {}
         place = self._memory.address
         total, done = sum(p.stored_nbytes for p in plans), 0
         for plan in plans:
             shape = shapes[plan.name]
-            data = np.frombuffer(source.weight(plan.name).data, dtype=np.uint8)
+            stored = source.weight(plan.name).data
+            data = np.frombuffer(stored, dtype=np.uint8)
             rows, columns = _matrix(shape)
             address = place
             if plan.mapped:
                 address = self._keep(data)
             else:
-                layout = plan.layout.upper()
-                executor.pack(plan.storage.upper(), layout, rows, columns, data, place)
+                if plan.exact:
+                    layout = plan.layout.upper()
+                    executor.pack(plan.storage.upper(), layout, rows, columns, data, place)
+                else:
+                    self.errors[plan.name] = _transcode(executor, plan, columns, stored, place)
                 place += aligned(_nbytes(plan, shape))
             self.by_name[plan.name] = PackedWeight(address, plan.layout, rows, columns)
             done += plan.stored_nbytes
@@ -55,6 +68,21 @@ class PackedWeights:
             self.nbytes += data.nbytes
         self._mapped.append(data)
         return int(data.ctypes.data)
+
+
+def _transcode(
+    executor: _native.Executor, plan: WeightPlan, columns: int, stored: memoryview, place: int
+) -> TensorError:
+    """Pack a tensor by way of 8-bit blocks, in pieces of whole interleaved rows."""
+    layout = plan.layout.upper()
+    made = Transcoder(stored, plan.storage)
+    row_blocks = columns // BLOCK
+    for first, blocks in made.pieces(_INTERLEAVED_ROWS * row_blocks):
+        address = place + _native.packed_bytes(layout, first // row_blocks, columns)
+        flat = np.ascontiguousarray(blocks).reshape(-1)
+        executor.pack("Q8_0", layout, len(blocks) // row_blocks, columns, flat, address)
+    require_accuracy(plan, made.error)
+    return made.error
 
 
 def _matrix(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.runtime.reference import network
-from helios.runtime.reference.materialize import W8, from_blocks
+from helios.runtime.reference.materialize import W8
+from helios.runtime.transcode import from_blocks
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
