@@ -14,7 +14,20 @@ from helios import _native
 Array = NDArray[Any]
 NO_TRANSFERS = np.zeros((0, 3), dtype=np.int64)
 ISAS: tuple[str, ...] = tuple(_native.build_info()["isas"])
-QUANTISED = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "MXFP4"]
+QUANTISED = [
+    "Q4_0",
+    "Q4_1",
+    "Q5_0",
+    "Q5_1",
+    "Q8_0",
+    "Q2_K",
+    "Q3_K",
+    "Q4_K",
+    "Q5_K",
+    "Q6_K",
+    "IQ4_NL",
+    "MXFP4",
+]
 
 
 @contextmanager
