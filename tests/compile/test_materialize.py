@@ -16,12 +16,13 @@ from helios.contract.kinds import WeightStorage
 from helios.errors import AccuracyError, ConfigurationError
 from helios.runtime.capture import Recorder, compare_dumps
 from helios.runtime.cpu.device import CpuRuntime
+from helios.runtime.device import STAGING_NBYTES
 from helios.runtime.loader import LoadedModel, LoadOptions, load_model
 from helios.runtime.reference.device import ReferenceRuntime
 from helios.runtime.reference.materialize import materializers
 from helios.runtime.release import FileMappings, ReleasingSource
 from helios.runtime.single import SingleRequest
-from helios.runtime.transcode import STAGING_NBYTES, from_blocks
+from helios.runtime.transcode import from_blocks
 
 _STORAGES = {s.name.lower(): s for s in WeightStorage}
 

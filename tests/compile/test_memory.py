@@ -15,10 +15,10 @@ from helios.contract.operation import Operation
 from helios.errors import CompileError
 from helios.program.builder import ProgramBuilder
 from helios.program.ir import DType, ExtentKind
+from helios.runtime.device import STAGING_NBYTES
 from helios.runtime.loader import LoadOptions, load_model
 from helios.runtime.reference.device import ReferenceRuntime
 from helios.runtime.single import SingleRequest
-from helios.runtime.transcode import STAGING_NBYTES
 
 COUNTS = ("context", "sequences", "batch_tokens", "pages", "snapshots")
 

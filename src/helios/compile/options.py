@@ -40,7 +40,7 @@ def parse_approximation(text: str) -> tuple[str, float]:
             "names no materializer with an error bound",
             field="--materialize",
             value=text,
-            remedy="write NAME=BOUND, such as 'reference.*-w8=0.01'; the bound is the relative "
+            remedy="write NAME=BOUND, such as 'cpu.bf16-w8=0.01'; the bound is the relative "
             "L2 error allowed per tensor, between 0 and 1",
         )
     return name, limit

@@ -11,6 +11,9 @@ from helios.runtime.storage import Storage
 
 Progress = Callable[[int, int], None]
 
+STAGING_NBYTES = 1 << 20
+"""Enough for a materializer beside the stored and the finished tensor, however large they are."""
+
 
 class WeightData(Protocol):
     """A stored tensor's bytes, verified by whoever hands them out."""

@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.compile.accuracy import TensorError
+from helios.runtime.device import STAGING_NBYTES
 
 Floats = NDArray[np.float32]
 Blocks = NDArray[np.uint8]
 
 BLOCK = 32  # elements of an 8-bit block: signed bytes and an f16 scale, as Q8_0 has them
-
-STAGING_NBYTES = 1 << 20
-"""Enough beside the stored and the finished tensor, however large they are."""
 
 # The library's coders keep up to a dozen arrays of a piece's size at a time.
 _PIECE_ELEMENTS = STAGING_NBYTES // (16 * 4)

@@ -15,7 +15,7 @@ from helios.contract.kinds import WeightStorage
 from helios.errors import ConfigurationError
 from helios.program.ops import OPS, WEIGHT
 from helios.runtime.cpu.workspace import held, scratch
-from helios.runtime.transcode import STAGING_NBYTES
+from helios.runtime.device import STAGING_NBYTES
 
 PLANES: Mapping[str, int] = {"f32": 0, "a8": 1, "a16": 2}
 """Numerical profiles, and the bytes of a quantised activation in each."""

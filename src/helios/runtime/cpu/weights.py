@@ -12,8 +12,6 @@ from helios.compile.plan import WeightPlan
 from helios.contract.prepared import PreparedContract
 from helios.runtime.cpu.placement import PackedWeight
 from helios.runtime.device import Progress, WeightSource
-from helios.runtime.transcode import BLOCK, Transcoder
-
 
 _INTERLEAVED_ROWS = 16
 
@@ -74,6 +72,8 @@ def _transcode(
     executor: _native.Executor, plan: WeightPlan, columns: int, stored: memoryview, place: int
 ) -> TensorError:
     """Pack a tensor by way of 8-bit blocks, in pieces of whole interleaved rows."""
+    from helios.runtime.transcode import BLOCK, Transcoder
+
     layout = plan.layout.upper()
     made = Transcoder(stored, plan.storage)
     row_blocks = columns // BLOCK

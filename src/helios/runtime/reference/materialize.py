@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from helios.compile.accuracy import TensorError
 from helios.compile.capabilities import Layout, MaterializerKind, MaterializerSpec
 from helios.contract.kinds import WeightStorage
-from helios.runtime.transcode import STAGING_NBYTES, Transcoder, decoded
+from helios.runtime.device import STAGING_NBYTES
+from helios.runtime.transcode import Transcoder, decoded
 
 Array = NDArray[Any]
 
