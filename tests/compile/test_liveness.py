@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from itertools import combinations
 
 import pytest
@@ -8,7 +9,7 @@ from toy_models import ToyModel
 from helios.compile.liveness import (
     ALIGNMENT,
     Placement,
-    largest_live_nbytes,
+    aligned,
     lifetimes,
     plan_arena,
 )
@@ -36,6 +37,20 @@ def programs(draw: st.DrawFn) -> Program:
             same = [v for v in values if v.type == left.type]
             values.append(builder.value("add", left, draw(st.sampled_from(same))))
     return builder.build()
+
+
+def largest_live_nbytes(program: Program, lengths: Mapping[str, int]) -> int:
+    """The most bytes alive during any one operation: no arena can be smaller."""
+    changes = [0] * (len(program.ops) + 1)
+    for life in lifetimes(program):
+        nbytes = aligned(life.value.type.nbytes(lengths))
+        changes[life.first] += nbytes
+        changes[life.last + 1] -= nbytes
+    most = alive = 0
+    for change in changes:
+        alive += change
+        most = max(most, alive)
+    return most
 
 
 def _overlap(a: Placement, b: Placement) -> bool:

@@ -98,20 +98,6 @@ def lifetimes(program: Program) -> tuple[Lifetime, ...]:
     return tuple(Lifetime(value, first, last) for value, (first, last) in spans.items())
 
 
-def largest_live_nbytes(program: Program, lengths: Mapping[str, int]) -> int:
-    """The most bytes alive during any one operation: no arena can be smaller."""
-    changes = [0] * (len(program.ops) + 1)
-    for life in lifetimes(program):
-        nbytes = aligned(life.value.type.nbytes(lengths))
-        changes[life.first] += nbytes
-        changes[life.last + 1] -= nbytes
-    most = alive = 0
-    for change in changes:
-        alive += change
-        most = max(most, alive)
-    return most
-
-
 def aligned(nbytes: int) -> int:
     """Rounded up to whole cache lines."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT

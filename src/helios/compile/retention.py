@@ -28,7 +28,7 @@ def retained_values(programs: Sequence[Program], patterns: Sequence[str]) -> lis
                 "no value has such a name",
                 field="retained",
                 value=pattern,
-                remedy="see `helios inspect --programs` for the names; * stands for anything",
+                remedy="see `helios inspect --program NAME` for the names; * stands for anything",
             )
         for names, more in zip(found, matches, strict=True):
             names |= more
