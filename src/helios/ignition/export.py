@@ -20,6 +20,7 @@ from helios.ignition.preparation.frontend import (
 from helios.ignition.preparation.graph import Graph
 from helios.ignition.preparation.manifest import execution_manifest
 from helios.ignition.preparation.programs import build_graphs
+from helios.ignition.preparation.syntaxes import declare
 from helios.ignition.recipes.registry import recipe_for
 from helios.ignition.sources.open import open_source
 from helios.ignition.sources.source import License, Source
@@ -62,13 +63,15 @@ def assemble(source: Source, options: PrepareOptions) -> Deployment:
     weights = lay_out(recipe.tensors)
     text = make_text_assets(source, facts.vocabulary)
     digest = source.sha256()
+    frontend = frontend_contract(
+        text.eos, text.special, text.add_bos, text.template is not None, text.envelope
+    )
+    declare(frontend, text.syntaxes.tools, text.syntaxes.reasoning, calls_end_reasoning=True)
     contract = serving_contract(
         facts,
         geometry,
         graphs,
-        frontend_contract(
-            text.eos, text.special, text.add_bos, text.template is not None, text.envelope
-        ),
+        frontend,
         served_id=options.served_id or served_name(source.path),
         aliases=options.aliases,
         source_sha256=digest,

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from helios.errors import ContractError, SourceError
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
 from helios.ignition.envelope import assistant_envelope
+from helios.ignition.preparation.tool_prompt import PROMPTED, with_tools
 from helios.ignition.sources.source import Source
 from helios.ignition.tokenizer import TokenizerAsset, make_tokenizer
+from helios.ignition.tool_recognition import Recognised, recognise
 from helios.schema import frontend_pb2
 
 
@@ -23,6 +25,7 @@ class TextAssets:
     special: Mapping[str, str]
     add_bos: bool
     envelope: frontend_pb2.AssistantEnvelope | None
+    syntaxes: Recognised
 
 
 def make_text_assets(source: Source, vocabulary: int) -> TextAssets:
@@ -41,14 +44,28 @@ def make_text_assets(source: Source, vocabulary: int) -> TextAssets:
         ) from None
     special = {tokenizer.token_text(token) for token in tokenizer.special_tokens}
     envelope = assistant_envelope(template, special) if template else None
+    syntaxes = Recognised()
+    if template:
+        syntaxes = recognise(template, tokenizer, envelope)
+        template, syntaxes = _prompted(template, syntaxes, asset.special)
     return TextAssets(
         tokenizer=content,
-        template=source.chat_template or None,
+        template=template.source if template else None,
         eos=_ends(asset, tokenizer, envelope, vocabulary),
         special=asset.special,
         add_bos=asset.add_bos,
         envelope=envelope,
+        syntaxes=syntaxes,
     )
+
+
+def _prompted(
+    template: Template, syntaxes: Recognised, special: Mapping[str, str]
+) -> tuple[Template, Recognised]:
+    """A template that knows no tools, with a preamble that tells of them."""
+    if syntaxes.tools or template.mentions("tools"):
+        return template, syntaxes
+    return Template(with_tools(template.source), special), replace(syntaxes, tools=PROMPTED)
 
 
 def _within(asset: TokenizerAsset, vocabulary: int) -> bytes:

@@ -1,0 +1,182 @@
+"""Which tool syntax and reasoning a chat template has, learned from what it writes.
+
+A template that knows tools writes an assistant's calls into the history as the model writes them.
+So a call is rendered, and the syntax is the one whose parser reads exactly that call out of it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from helios.contract.decode_frontend import decode_frontend
+from helios.engine.messages import FinishReason
+from helios.errors import RequestError
+from helios.frontend.detokenizer import Detokenizer
+from helios.frontend.parsers import parser_factory
+from helios.frontend.parsing import (
+    ContentDelta,
+    Delta,
+    ParserRequest,
+    ReasoningDelta,
+    ToolCallArguments,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolDefinition,
+)
+from helios.frontend.template import Template
+from helios.frontend.tokenizer import Tokenizer
+from helios.ignition.preparation import syntaxes as s
+from helios.schema import frontend_pb2 as pb
+
+_NAME = "find_place"
+_ARGUMENTS = {"place_name": "Rome"}
+_QUESTION: Mapping[str, object] = {"role": "user", "content": "Where?"}
+_FUNCTION = {
+    "name": _NAME,
+    "description": "Finds a place.",
+    "parameters": {
+        "type": "object",
+        "properties": {"place_name": {"type": "string", "description": "Its name."}},
+        "required": ["place_name"],
+    },
+}
+_TOOLS = [{"type": "function", "function": _FUNCTION}]
+_ID = "a1b2c3d4e"  # some templates refuse ids of another length
+
+# In this order: a syntax comes before those whose parsers would read it too.
+_SYNTAXES = (
+    s.FUNCTION_TAGS,
+    s.INVOKE_TAGS,
+    s.ARGUMENT_TAGS,
+    s.COMPACT_ARGUMENT_TAGS,
+    s.DSML_FUNCTION_CALLS,
+    s.DSML_TOOL_CALLS,
+    s.DSML_CALLS,
+    s.FENCED_SECTIONS,
+    s.SECTIONS,
+    s.NUMBERED_SECTIONS,
+    s.QUOTED_MAPPING,
+    s.ESCAPED_MAPPING,
+    s.MISTRAL_NAMED,
+    s.MISTRAL_LIST,
+    s.GRANITE_LIST,
+    s.JSON_LIST_TAGS,
+    s.JSON_TAGS,
+    s.PYTHONIC,
+    s.LLAMA_JSON,
+)
+_REASONING = (
+    ("[THINK]", s.BRACKET_THINK),
+    ("<|channel>thought", s.THOUGHT_CHANNEL),
+    ("<think>\n", s.THINK),
+    ("<think>\\n", s.THINK),
+    ("<think>", s.INLINE_THINK),
+)
+
+
+Message = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The syntaxes of a template; None where it has none."""
+
+    tools: s.Tools | None = None
+    reasoning: s.Reasoning | None = None
+
+
+def recognise(
+    template: Template, tokenizer: Tokenizer, envelope: pb.AssistantEnvelope | None
+) -> Recognised:
+    """What a template writes. `envelope` is what it puts around an assistant's messages."""
+    reasoning = next((r for spelling, r in _REASONING if template.mentions(spelling)), None)
+    body = _rendered_call(template, envelope or pb.AssistantEnvelope())
+    for tools in _SYNTAXES if body else ():
+        if _writes(tools, body) and _reads(tools, reasoning, tokenizer, body):
+            return Recognised(tools, reasoning)
+    return Recognised(None, reasoning)
+
+
+def _rendered_call(template: Template, envelope: pb.AssistantEnvelope) -> str:
+    """An assistant's message that is one call, without the envelope around it; '' where the
+    template does not write it."""
+    arguments: object = json.dumps(_ARGUMENTS) if template.arguments_as_text else _ARGUMENTS
+    call = {"id": _ID, "type": "function", "function": {"name": _NAME, "arguments": arguments}}
+    message: Message = {"role": "assistant", "content": "", "tool_calls": [call]}
+    result: Message = {"role": "tool", "tool_call_id": _ID, "name": _NAME, "content": "There."}
+    before = _render(template, [_QUESTION])
+    for conversation in ([_QUESTION, message], [_QUESTION, message, result]):
+        text = _render(template, conversation)
+        body = text[_shared(before, text) :]
+        opener = envelope.open.split("<think>")[0].rstrip("\n")
+        body = body.partition(opener)[2] if opener and opener in body else body
+        if _NAME in body:
+            return _until_close(body, envelope)
+    return ""
+
+
+def _render(template: Template, conversation: Sequence[Message]) -> str:
+    """What the template makes of a conversation with tools; '' where it refuses."""
+    try:
+        return template.render(conversation, tools=_TOOLS, add_generation_prompt=False)
+    except RequestError:
+        return ""
+
+
+def _shared(first: str, second: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def _until_close(body: str, envelope: pb.AssistantEnvelope) -> str:
+    ends = [body.find(close, body.find(_NAME)) for close in envelope.close]
+    return body[: min((end for end in ends if end >= 0), default=len(body))]
+
+
+def _writes(tools: s.Tools, body: str) -> bool:
+    """Whether a body has what tells a syntax from its kin."""
+    syntax = tools.syntax
+    if tools.parser == pb.TOOL_PARSER_JSON_ARRAY and "[{" not in body.replace(" ", ""):
+        return False
+    return not syntax.name_end or f"{_NAME}{syntax.name_end}" in body or bool(syntax.ordinal)
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What a parser said: whole calls, and all that is none."""
+
+    calls: list[tuple[str, object]] = field(default_factory=list)
+    text: str = ""
+    _name: str = ""
+    _arguments: str = ""
+
+    def hear(self, delta: Delta) -> None:
+        match delta:
+            case ContentDelta(text) | ReasoningDelta(text):
+                self.text += text
+            case ToolCallStart(_, _, name):
+                self._name, self._arguments = name, ""
+            case ToolCallArguments(_, fragment):
+                self._arguments += fragment
+            case ToolCallEnd():
+                self.calls.append((self._name, json.loads(self._arguments)))
+
+
+def _reads(tools: s.Tools, reasoning: s.Reasoning | None, tokenizer: Tokenizer, body: str) -> bool:
+    """Whether a syntax's parser finds the call in a body, and nothing else but empty reasoning."""
+    message = pb.FrontendContract(
+        eos_tokens=[0],
+        image_preparation=pb.IMAGE_PREPARATION_NONE,
+        image_layout=pb.IMAGE_LAYOUT_NONE,
+        tokenizer_resource="tokenizer",
+    )
+    s.declare(message, tools, reasoning)
+    parser = parser_factory(decode_frontend(message), tokenizer)(
+        ParserRequest("", (ToolDefinition(_NAME, _FUNCTION["parameters"]),))  # type: ignore[arg-type]
+    )
+    pieces = Detokenizer(tokenizer).feed(tokenizer.encode(body))
+    heard = _Heard()
+    for delta in (*parser.feed(pieces), *parser.finish(FinishReason.EOS)):
+        heard.hear(delta)
+    return heard.calls == [(_NAME, _ARGUMENTS)] and not heard.text.strip()
