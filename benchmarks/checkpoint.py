@@ -3,10 +3,13 @@
 Importing `transformers` takes seconds, so nothing here is imported before it is needed.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
 from benchmarks.places import PEERS
+
+os.environ.setdefault("TQDM_DISABLE", "1")  # read when its importers are imported, below
 
 
 def reference_model(path: Path) -> Any:

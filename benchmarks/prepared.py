@@ -8,8 +8,10 @@ from contextlib import contextmanager
 
 from benchmarks.places import PEERS
 from helios.compile.options import CompileOptions
+from helios.contract.prepare import prepare_contract
 from helios.core.reader import Core, authenticate, authorize
 from helios.core.trust import TrustStore
+from helios.frontend.model import Frontend, load_frontend
 from helios.frontend.tokenizer import Tokenizer
 from helios.runtime.cpu.device import DEFAULT_NUMERICS, CpuRuntime
 from helios.runtime.loader import LoadedModel, LoadOptions, load_model
@@ -38,6 +40,13 @@ def opened_core() -> Iterator[Core]:
     opened = authenticate(CORE, TrustStore(HOME))
     with authorize(opened, opened.namespace) as core:
         yield core
+
+
+def frontend_of(core: Core) -> Frontend:
+    """The core's tokenizer, template and end tokens together."""
+    syntax = prepare_contract(core.contract, core.manifest).frontend
+    template = core.resource(syntax.template_resource).decode()
+    return load_frontend(syntax, core.resource(syntax.tokenizer_resource).decode(), template)
 
 
 def tokenizer_of(core: Core) -> Tokenizer:

@@ -8,12 +8,14 @@ each time, so that a slow minute of the machine strikes all of them.
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from benchmarks.client import Answer, Target, complete
 from benchmarks.corpus import Prompts
 from benchmarks.results import Measured
 from benchmarks.servers import Peer, Server
 
+T = TypeVar("T")
 PromptList = list[list[int]]
 Run = Callable[[Target, PromptList], Coroutine[None, None, float]]
 Report = Callable[[str], None]
@@ -137,7 +139,7 @@ def run_workloads(
             server.close()
 
 
-def rotated(servers: Sequence[Server], turn: int) -> list[Server]:
+def rotated(servers: Sequence[T], turn: int) -> list[T]:
     """The servers in order, another one first each turn."""
     shift = turn % max(len(servers), 1)
     return [*servers[shift:], *servers[:shift]]
