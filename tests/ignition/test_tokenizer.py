@@ -225,6 +225,23 @@ def test_user_defined_tokens_are_matched_whole_and_are_text(trained: tokenizers.
     assert len(facts.tokens) not in tokenizer.special_tokens
 
 
+def test_user_defined_spaces_are_matched_before_any_merge(trained: tokenizers.Tokenizer) -> None:
+    """GGUF files spell such entries with plain spaces, which text no longer has when they count."""
+    facts = sentence_pieces(trained)
+    count = len(facts.tokens)
+    added = sentence_pieces(
+        trained,
+        tokens=(*facts.tokens, "  ", "   "),
+        types=(*facts.types, 4, 4),
+        scores=(*facts.scores, -1000.0, -1000.0),
+        add_space_prefix=False,
+    )
+    tokenizer = Tokenizer(make_tokenizer(added).json.decode())
+    assert tokenizer.encode("a     b")[1:-1] == [count + 1, count]
+    assert tokenizer.encode("a \u2581b") == tokenizer.encode("a  b")
+    assert tokenizer.decode(tokenizer.encode("a     b")) == "a     b"
+
+
 # ---- tokenizer.json ----------------------------------------------------------------------
 
 

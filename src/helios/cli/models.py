@@ -37,6 +37,11 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "helios"
 
 
+def packaged_folder() -> Path:
+    """Where packaged models that come in parts are joined."""
+    return cache_folder() / "packaged"
+
+
 def is_core(path: Path) -> bool:
     """Whether a file begins as a core does."""
     if not path.is_file():
@@ -67,7 +72,7 @@ def resolve(
         return _cached(path, options, namespace, key, refresh, show)
     if model in PACKAGED:
         packaged = PACKAGED[model]
-        source = packaged.locate()
+        source = packaged.locate(packaged_folder())
         options = replace(options, aliases=(*options.aliases, model))
         core = _cache_path(source, options, namespace)
         if refresh or not core.exists():

@@ -10,7 +10,7 @@ import typer
 
 from helios.cli.console import JsonFlag, out, print_json
 from helios.cli.devices import device_catalog
-from helios.cli.models import is_core
+from helios.cli.models import is_core, packaged_folder
 from helios.cli.plan_tables import difference_table, print_explanation, print_plan
 from helios.compile.budget import Budget, available_nbytes, budget, parse_memory
 from helios.compile.canonical import plain
@@ -110,7 +110,7 @@ def read_subject(model: str) -> Subject:
             contract = prepare_contract(core.contract, core.manifest)
             return Subject(contract, core.programs(), bool(core.copied_nbytes))
     if not path.exists() and model in PACKAGED:
-        path = PACKAGED[model].locate()
+        path = PACKAGED[model].locate(packaged_folder())
     made = outline(open_source(path, complete=False), PrepareOptions())
     return Subject(made.contract, made.programs)
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from helios.cli.console import JsonFlag, byte_progress, nbytes_text, out, print_json
+from helios.cli.models import packaged_folder
 from helios.core.keys import SigningKey
 from helios.core.trust import check_namespace, local_publisher
 from helios.errors import ConfigurationError
@@ -73,7 +74,7 @@ def prepare(
 
 def _source(source: str) -> Path:
     if source in PACKAGED and not Path(source).exists():
-        path = PACKAGED[source].locate()
+        path = PACKAGED[source].locate(packaged_folder())
         PACKAGED[source].check(path)
         return path
     return Path(source)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tokenizers
 
@@ -107,6 +107,7 @@ def _byte_level(facts: GgmlVocabulary) -> tuple[Json, bool]:
     splitting = SPLITTINGS[facts.pre]
     layout = _layout(
         facts,
+        False,
         normalizer={"type": "NFC"} if splitting.composed else None,
         pre_tokenizer=_pre_tokenizer(splitting),
         decoder=_BYTE_LEVEL,
@@ -150,7 +151,14 @@ def _listed_merges(facts: GgmlVocabulary) -> list[tuple[str, str]]:
 
 
 def _sentence_pieces(facts: GgmlVocabulary) -> Json:
-    """SentencePiece BPE: text as it is, spaces as U+2581, unknown characters as their bytes."""
+    """SentencePiece BPE: text as it is, spaces as U+2581, unknown characters as their bytes.
+
+    SentencePiece finds user-defined entries in text whose spaces are marked already. A vocabulary
+    that puts a space before every text can't have that here, since the entries would get one too.
+    """
+    marked = not facts.add_space_prefix
+    if marked:
+        facts = _with_marked_spaces(facts)
     spaces: Json = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
     steps: list[Json] = [
         {"type": "Replace", "pattern": {"String": SPACE}, "content": " "},
@@ -164,6 +172,7 @@ def _sentence_pieces(facts: GgmlVocabulary) -> Json:
         steps.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
     return _layout(
         facts,
+        marked,
         normalizer=normalizer,
         pre_tokenizer=None,
         decoder={"type": "Sequence", "decoders": steps},
@@ -175,6 +184,13 @@ def _sentence_pieces(facts: GgmlVocabulary) -> Json:
             byte_fallback=BYTE in facts.types,
         ),
     )
+
+
+def _with_marked_spaces(facts: GgmlVocabulary) -> GgmlVocabulary:
+    """User-defined entries as SentencePiece spells them; GGUF files spell their spaces plainly."""
+    pairs = zip(facts.tokens, facts.types, strict=True)
+    tokens = [t.replace(" ", SPACE) if kind == USER_DEFINED else t for t, kind in pairs]
+    return replace(facts, tokens=tuple(tokens))
 
 
 def _bpe(facts: GgmlVocabulary, merges: Sequence[tuple[str, str]], **settings: object) -> Json:
@@ -189,19 +205,22 @@ def _bpe(facts: GgmlVocabulary, merges: Sequence[tuple[str, str]], **settings: o
     return {"type": "BPE", "vocab": vocabulary, "merges": merges, **settings}
 
 
-def _layout(facts: GgmlVocabulary, **parts: object) -> Json:
+def _layout(facts: GgmlVocabulary, marked: bool, **parts: object) -> Json:
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": _added_tokens(facts),
+        "added_tokens": _added_tokens(facts, marked),
         "post_processor": None,
         **parts,
     }
 
 
-def _added_tokens(facts: GgmlVocabulary) -> list[Json]:
-    """Entries that are matched whole: control tokens, which are special, and user-defined ones."""
+def _added_tokens(facts: GgmlVocabulary, marked: bool) -> list[Json]:
+    """Entries that are matched whole: control tokens, which are special, and user-defined ones.
+
+    User-defined ones are looked for in text as the normaliser leaves it where that is `marked`.
+    """
     return [
         {
             "id": i,
@@ -209,7 +228,7 @@ def _added_tokens(facts: GgmlVocabulary) -> list[Json]:
             "single_word": False,
             "lstrip": False,
             "rstrip": False,
-            "normalized": False,
+            "normalized": marked and kind == USER_DEFINED,
             "special": kind != USER_DEFINED,
         }
         for i, (token, kind) in enumerate(zip(facts.tokens, facts.types, strict=True))
