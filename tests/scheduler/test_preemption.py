@@ -7,8 +7,11 @@ from helios.contract.operation import Operation
 from helios.contract.submission import Sampling
 from helios.errors import AdmissionError
 from helios.scheduler.events import Finished
+from helios.scheduler.job import Job, Phase
 from helios.scheduler.policy import SchedulerPolicy
+from helios.scheduler.preemption import victim_for_growth, victim_for_newcomer
 from helios.scheduler.request import Request
+from helios.scheduler.waiting import order_of
 
 
 def prompt(number: int, length: int = 6) -> list[int]:
@@ -144,7 +147,73 @@ def test_without_resumption_all_that_a_request_may_need_is_reserved() -> None:
 
 def test_a_head_of_line_that_waited_for_spare_pages_is_seated_when_all_are_gone() -> None:
     """The room that it must leave for others is counted when it is looked at, not before."""
-    driver = Driver(geometry(pages=17, without=[Operation.RESUME]))
-    driver.admit(request(0, prompt(0), 4), request(1, prompt(1, 20), 43))
+    driver = Driver(geometry(pages=17, tokens=64, without=[Operation.RESUME]))
+    driver.admit(*(request(i, prompt(i), 4) for i in range(2)))
+    large = request(2, prompt(2, 20), 44)
+    driver.admit(large)
     driver.run()
-    driver.check(request(1, prompt(1, 20), 43))
+    driver.check(large)
+
+
+def test_a_preempted_request_is_spared_until_it_has_progressed() -> None:
+    driver = Driver(geometry())
+    driver.admit(request(1, prompt(1), 20))
+    while len(driver.tokens(1)) < 4:
+        driver.step()
+    driver.preempt(1)
+    while driver.complete():
+        pass
+    (job,) = driver.scheduler._outcomes.jobs.values()
+    assert job.phase is Phase.WAITING
+    assert not job.progressed
+    before = job.outputs
+    while len(driver.tokens(1)) == before:
+        driver.step()
+    assert job.progressed
+    driver.run()
+
+
+# ---- the choice itself -----------------------------------------------------------------------
+
+
+def seated(arrival: int, priority: int = 0, outputs: int = 5, mark: int | None = None) -> Job:
+    job = Job(request(arrival, (1, 2), 20, priority=priority), order_of(priority, 0, arrival), 20)
+    job.tokens.extend(range(outputs))
+    job.mark = mark
+    return job
+
+
+def test_the_last_in_line_leaves_unless_it_was_preempted_and_made_no_progress() -> None:
+    first, second, third = seated(1), seated(2), seated(3)
+    assert victim_for_growth(first, [third, first, second]) is third
+    third.mark = 5
+    assert victim_for_growth(first, [first, second, third]) is second
+    second.mark = 5
+    assert victim_for_growth(first, [first, second, third]) is None, "they will progress"
+    third.accept(1)
+    assert victim_for_growth(first, [first, second, third]) is third
+
+
+def test_the_last_in_line_leaves_for_itself_when_it_is_short() -> None:
+    first, last = seated(1), seated(2)
+    assert victim_for_growth(last, [first, last]) is last
+
+
+def test_nobody_leaves_while_pages_are_coming_back() -> None:
+    first, second, third = seated(1), seated(2), seated(3)
+    third.finished = True
+    assert victim_for_growth(first, [first, second, third]) is None
+    third.finished, third.leaving = False, True
+    assert victim_for_growth(first, [first, second, third]) is None
+    assert victim_for_newcomer(seated(4, priority=9), [first, second, third]) is None
+
+
+def test_a_newcomer_displaces_only_lower_priorities_that_are_due_after_it() -> None:
+    low, equal = seated(1, priority=-1), seated(2, priority=2)
+    newcomer = seated(3, priority=2)
+    assert victim_for_newcomer(newcomer, [low, equal]) is low
+    assert victim_for_newcomer(newcomer, [equal]) is None
+    low.order = order_of(-1, -10_000, 1)
+    assert victim_for_newcomer(newcomer, [low, equal]) is None, "it has waited long enough"
+    low.order, low.mark = order_of(-1, 0, 1), 5
+    assert victim_for_newcomer(newcomer, [low]) is None

@@ -154,6 +154,15 @@ def test_a_matched_stop_keeps_the_prompt_and_discards_the_turn() -> None:
     assert serve(driver, 2, [*turn, 1]) == 10
 
 
+def test_a_stop_at_the_first_token_discards_the_snapshot_in_flight() -> None:
+    driver = Driver(geometry())
+    serve(driver, 1, chat(10), 1, use_cache=False)
+    (first,) = driver.tokens(1)
+    serve(driver, 2, chat(10), 5, stop_tokens=(first,))
+    assert driver.scheduler.residency.rows.published == 0
+    assert driver.scheduler.residency.rows.free == driver.shape.snapshots
+
+
 def test_a_failed_step_publishes_no_snapshot() -> None:
     def tamper(submission: Submission, completion: Completion) -> Completion:
         if any(lane.snapshot_destination >= 0 for lane in submission.lanes):

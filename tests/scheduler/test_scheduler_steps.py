@@ -6,7 +6,7 @@ import pytest
 from scheduler_harness import Driver, OnlyMultiples, StopAfter, digest_of, geometry, request
 
 from helios.contract.operation import Operation
-from helios.contract.submission import Lane
+from helios.contract.submission import Lane, Sampling
 from helios.errors import ConfigurationError
 from helios.scheduler.events import Finished, FinishReason
 from helios.scheduler.policy import SchedulerPolicy
@@ -121,16 +121,29 @@ def test_more_decoders_than_rows_are_served_in_rotation() -> None:
     shape = geometry(slots=8, rows=2, pages=120)
     driver = Driver(shape, SchedulerPolicy(prefix_cache=False))
     driver.admit(*(request(i, range(i, i + 3), 30) for i in range(7)))
-    last: dict[int, int] = {}
-    gaps = []
-    while driver.step():
-        pass
-    for index, submission in enumerate(driver.submissions):
-        for lane in submission.lanes:
-            if not lane.tokens and lane.query_length:
-                gaps.append(index - last.get(lane.slot, index))
-                last[lane.slot] = index
-    assert max(gaps) <= 2 * 7, "every decoder is in every seventh generating step, at one row"
+    while len(driver.tokens(0)) < 15:
+        driver.step()
+    assert min(len(driver.tokens(i)) for i in range(7)) > 8
+
+
+def test_newcomers_at_every_step_do_not_stop_a_decoder() -> None:
+    driver = Driver(geometry(slots=4, pages=100))
+    driver.admit(request(0, range(5), 40))
+    for _ in range(3):
+        driver.step()
+    for number in range(1, 60):
+        driver.admit(request(number, (number,), 1))
+        driver.submit()
+        driver.submit()
+        driver.complete()
+    driver.run()
+    served = [
+        index
+        for index, submission in enumerate(driver.submissions)
+        if any((lane.slot, lane.generation) == (0, 1) for lane in submission.lanes)
+    ]
+    assert len(served) == 41
+    assert max(b - a for a, b in pairwise(served)) <= 2
 
 
 # ---- frames and barriers ---------------------------------------------------------------------
@@ -184,17 +197,33 @@ def test_one_frame_is_used_where_only_one_is_wanted() -> None:
 
 def test_a_monitored_lane_leaves_one_frame_in_flight() -> None:
     driver = Driver(geometry())
-    stop = StopAfter(7)
-    monitored = request(1, range(6), 30, monitor=stop)
-    driver.admit(monitored, request(2, range(9), 30))
+    driver.admit(request(2, range(9), 40))
+    for _ in range(5):
+        driver.step()
+    monitored = request(1, range(20, 26), 30, monitor=StopAfter(7))
+    driver.admit(monitored)
     driver.run()
     driver.check(monitored, StopAfter(7))
-    for submission, in_flight in zip(driver.submissions, driver.in_flight_after, strict=True):
-        if any(lane.slot == 0 and lane.sample for lane in submission.lanes):
-            assert in_flight == 1
+    lone = [
+        n
+        for s, n in zip(driver.submissions, driver.in_flight_after, strict=True)
+        if any(lane.slot == 1 and lane.sample for lane in s.lanes)
+    ]
+    assert lone == [1] * 7
     assert driver.scheduler.counters.constrained_max_inflight == 1
-    assert 2 in driver.in_flight_after, "the other one overlaps again once it is alone"
+    assert driver.in_flight_after[-3] == 2, "the other one overlaps again once it is alone"
     assert driver.scheduler.counters.mixed_grammar_decode_steps == 0, "a stop masks nothing"
+
+
+def test_nothing_follows_a_monitored_step_before_its_tokens_are_seen() -> None:
+    driver = Driver(geometry())
+    driver.admit(request(1, range(6), 30, monitor=StopAfter(12)))
+    while len(driver.tokens(1)) < 3:
+        driver.step()
+    assert driver.submit()
+    driver.admit(request(2, range(9), 4))
+    assert not driver.submit(), "not even to set up a newcomer"
+    driver.run()
 
 
 def test_grammar_masks_every_token_and_mixed_steps_are_counted() -> None:
@@ -271,6 +300,17 @@ def test_every_way_to_end() -> None:
     assert (end.reason, end.stop, got[-1]) == (FinishReason.EOS, 5, 5)
 
 
+def test_stops_are_not_heeded_before_the_least_output() -> None:
+    _, tokens = end_of(max_tokens=8)
+    patient = Sampling(temperature=0, min_output=3)
+    end, got = end_of(max_tokens=8, stop_tokens=(tokens[0], tokens[4]), sampling=patient)
+    assert (end.stop, got) == (tokens[4], tokens[:5])
+    end, got = end_of(
+        max_tokens=8, stop_sequences=((tokens[0], tokens[1]), (tokens[5],)), sampling=patient
+    )
+    assert (end.stop, got) == ((tokens[5],), tokens[:6])
+
+
 def test_a_stop_sequence_does_not_reach_into_the_prompt() -> None:
     _, tokens = end_of(max_tokens=8)
     end, _ = end_of(max_tokens=8, stop_sequences=((5, tokens[0]),))
@@ -299,6 +339,18 @@ def test_prompts_are_scored_in_chunks_of_their_own_programs() -> None:
     assert len(scored) == 4
     assert all(len(s.lanes) == 1 and not s.lanes[0].sample for s in scored)
     assert scored[-1].lanes[0].targets[-1] == -1
+
+
+def test_scores_are_reported_once_whatever_happens() -> None:
+    driver = Driver(geometry(), SchedulerPolicy(chunk_tokens=4))
+    prompt = tuple(range(30, 48))
+    driver.admit(request(1, prompt, 3, prompt_logprobs=0))
+    while len(driver.scores(1)) < 8:
+        driver.step()
+    driver.preempt(1)
+    driver.run()
+    assert driver.scores(1) == [digest_of(prompt[:i], prompt[i]) for i in range(1, 18)]
+    driver.check(request(1, prompt, 3))
 
 
 def test_a_scored_prompt_goes_on_to_generate() -> None:
