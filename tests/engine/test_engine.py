@@ -346,6 +346,27 @@ def test_closing_drains_then_cancels() -> None:
     assert device.device.closed
 
 
+def test_stats_account_for_every_request() -> None:
+    engine = Engine(SimulatedDevice(SHAPE), queue_capacity=16)
+    listener = Listener(3)
+    engine.submit(generate(1), listener)
+    engine.submit(generate(2), listener)
+    engine.submit(generate(3, max_tokens=4, prompt=(1, 2, 3)), listener)
+    listener.wait()
+    engine.close()
+    stats = engine.stats()
+    assert stats["requests_admitted_total"] == stats["requests_length_total"] == 3
+    assert stats["sampled_tokens_total"] == 16
+    assert stats["prompt_tokens_total"] == 13
+    assert stats["active_requests"] == stats["queued_requests"] == stats["frames_in_flight"] == 0
+    assert stats["integrity_checks_total"] >= 1
+    assert stats["integrity_problems"] == 0
+    assert stats["pages_free"] + stats["pages_cached"] == stats["pages"] == 32
+    assert stats["decode_steps_total"] > 0
+    assert stats["constrained_max_inflight"] == 0
+    assert all(isinstance(value, int) for value in stats.values())
+
+
 def test_monitors_come_from_the_factory_and_may_fail_alone() -> None:
     class Broken:
         def accept(self, token: int) -> bool:

@@ -5,13 +5,8 @@ from collections.abc import Sequence
 
 from helios.contract.operation import Operation
 from helios.contract.submission import Completion, Geometry, Sampling, Submission, Variant
-from helios.runtime.simulated import (
-    SimulatedDevice,
-    choose,
-    draw,
-    histogram_digest,
-    mix,
-)
+from helios.runtime.simulated import SimulatedDevice
+from helios.runtime.simulated_numbers import choose, draw, histogram_digest, mix
 from helios.scheduler.events import (
     Event,
     Failed,

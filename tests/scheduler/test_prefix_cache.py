@@ -7,7 +7,7 @@ from scheduler_harness import Driver, StopAfter, geometry, request
 
 from helios.contract.operation import Operation
 from helios.contract.submission import Completion, Submission
-from helios.runtime.simulated import SimulatedDevice
+from helios.runtime.simulated import Costs, SimulatedDevice
 from helios.scheduler.events import Finished
 from helios.scheduler.policy import SchedulerPolicy
 from helios.scheduler.prefix import PrefixTree
@@ -145,6 +145,20 @@ def test_a_burst_with_one_prefix_computes_it_once() -> None:
     for i, prompt in enumerate(prompts):
         driver.check(request(i, prompt, 3))
     assert driver.scheduler.counters.prefilled_tokens < 68 + 3 * 32
+
+
+def test_a_cached_prefix_makes_the_first_token_come_eight_times_sooner() -> None:
+    shape = geometry(context=2048, pages=200, tokens=256, page_tokens=32)
+    driver = Driver(shape, device=SimulatedDevice(shape, costs=Costs(1e-3, 1e-3, 1e-3, 0)))
+    spent = []
+    for number, question in enumerate((5, 50)):
+        start = driver.device.now
+        driver.admit(request(number, [*chat(1500), *chat(50, question)], 2))
+        while not driver.tokens(number):
+            driver.step()
+        spent.append(driver.device.now - start)
+        driver.run()
+    assert spent[1] <= spent[0] / 8
 
 
 def test_a_matched_stop_keeps_the_prompt_and_discards_the_turn() -> None:

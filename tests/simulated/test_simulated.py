@@ -15,7 +15,8 @@ from helios.contract.submission import (
     Variant,
 )
 from helios.errors import DeviceError
-from helios.runtime.simulated import Costs, Faults, SimulatedDevice, choose
+from helios.runtime.simulated import Costs, Faults, SimulatedDevice
+from helios.runtime.simulated_numbers import choose
 
 SHAPE = Geometry(
     context_tokens=64,

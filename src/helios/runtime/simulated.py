@@ -8,7 +8,7 @@ It refuses submissions that break a real device's rules, and can be told to fail
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from helios.contract.operation import Operation
@@ -23,12 +23,19 @@ from helios.contract.submission import (
     Variant,
 )
 from helios.errors import DeviceError
+from helios.runtime.simulated_numbers import (
+    SCALE,
+    WORD,
+    choose,
+    draw,
+    histogram_digest,
+    lie,
+    mix,
+)
 
 Tamper = Callable[[Submission, Completion], Completion]
 
 _SETUPS = (Operation.INITIALIZE, Operation.RESUME)
-_MASK = (1 << 64) - 1
-_SCALE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,39 +73,6 @@ class _Slot:
     table: dict[int, int] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=list)  # what it has been told and has sampled
     poisoned: bool = False  # a step that named it failed
-
-
-def mix(*values: int) -> int:
-    """A 64-bit digest of numbers, the same on every machine."""
-    digest = 0x9E3779B97F4A7C15
-    for value in values:
-        digest = ((digest ^ (value & _MASK)) * 0xD6E8FEB86659FD93) & _MASK
-        digest ^= digest >> 32
-    return digest
-
-
-def histogram_digest(tokens: Sequence[int]) -> int:
-    """What the device knows of a histogram: equal for equal counts, whatever the order."""
-    return sum(mix(token) for token in tokens) & _MASK
-
-
-def draw(sampling: Sampling, position: int, history: int, prompt: int, output: int) -> int:
-    """The number that decides a token, given digests of its history and of both histograms."""
-    return mix(sampling.seed, int(sampling.temperature * _SCALE), position, history, prompt, output)
-
-
-def choose(number: int, vocabulary: int, mask: bytes | None, ends: Sequence[int]) -> int:
-    """The token that a number picks: one time in eight an end token, never a masked one."""
-    token = number % vocabulary
-    if ends and (number >> 40) % 8 == 0:
-        token = ends[0]
-    if mask is None:
-        return token
-    for step in range(vocabulary):
-        candidate = (token + step) % vocabulary
-        if mask[candidate >> 3] >> (candidate & 7) & 1:
-            return candidate
-    raise DeviceError("a grammar mask allows no token", field="grammar_mask")
 
 
 class SimulatedDevice:
@@ -273,7 +247,7 @@ class SimulatedDevice:
             self._write(slot, slot.endpoint, history)
             slot.endpoint += 1
             if lane.targets:
-                scores.append(-(mix(history, lane.targets[offset]) % _SCALE) / _SCALE)
+                scores.append(-(mix(history, lane.targets[offset]) % SCALE) / SCALE)
         slot.state = history
         return tuple(scores)
 
@@ -289,8 +263,8 @@ class SimulatedDevice:
         slot.pending = token
         slot.tokens.append(token)
         slot.outputs += 1
-        slot.output_digest = (slot.output_digest + mix(token)) & _MASK
-        logprob = -(number % _SCALE) / _SCALE
+        slot.output_digest = (slot.output_digest + mix(token)) & WORD
+        logprob = -(number % SCALE) / SCALE
         top = tuple(((token + i) % self._geometry.vocabulary, logprob - i) for i in range(3))
         return replace(record, accepted=1, tokens=(token,), logprob=logprob, top=top)
 
@@ -343,7 +317,7 @@ class SimulatedDevice:
     # ---- misfortune --------------------------------------------------------------------------
 
     def _strikes(self, rate: float, kind: int, sequence: int) -> bool:
-        return rate > 0 and mix(self._seed, kind, sequence) % _SCALE < rate * _SCALE
+        return rate > 0 and mix(self._seed, kind, sequence) % SCALE < rate * SCALE
 
     def _break(self, submission: Submission) -> Completion:
         """A step that failed half way: what it may have written is garbage."""
@@ -367,26 +341,6 @@ class SimulatedDevice:
             if lane.query_length:
                 total += costs.prefill_token * len(lane.tokens) or costs.decode_row
         return total
-
-
-def lie(completion: Completion, choice: int, geometry: Geometry) -> Completion:
-    """The record with one thing in it that can't be true."""
-    if not completion.lanes:
-        return replace(completion, sequence=completion.sequence + 1)
-    index = choice % len(completion.lanes)
-    record = completion.lanes[index]
-    lies = (
-        replace(record, generation=record.generation + 1),
-        replace(record, slot=record.slot + 1),
-        replace(record, endpoint=record.endpoint + 1),
-        replace(record, accepted=record.accepted + 1),
-        replace(record, accepted=1, tokens=(geometry.vocabulary,)),
-        replace(record, cursor=record.cursor + 1),
-        replace(record, model=0),
-    )
-    lanes = list(completion.lanes)
-    lanes[index] = lies[(choice >> 8) % len(lies)]
-    return replace(completion, lanes=tuple(lanes))
 
 
 def _require(condition: bool, message: str, value: object) -> None:

@@ -18,7 +18,7 @@ def residency_problems(residency: Residency, seated: Collection[Job]) -> list[st
             if index + 1 >= len(job.path) or job.path[index + 1].page != page:
                 owners[page] += 1
     for page in range(residency.pool.total):
-        count = owners[page] + residency.pool.holds(page)
+        count = owners[page] + residency.pool.is_free(page)
         if count != 1:
             problems.append(f"page {page} has {count} owners")
     references = Counter(node for job in seated for node in job.path)

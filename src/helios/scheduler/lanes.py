@@ -4,8 +4,6 @@ from helios.contract.operation import Operation
 from helios.contract.submission import Lane, LaneAdmission
 from helios.scheduler.job import Job
 
-_FILLS = (Operation.PREFILL, Operation.MIXED, Operation.SCORED_PREFILL)
-
 
 def decode_lane(job: Job, page_tokens: int, row: int) -> Lane:
     """Consume the token that the device holds, and draw the next one."""

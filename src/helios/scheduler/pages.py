@@ -31,6 +31,6 @@ class PagePool:
         self._taken[page] = 0
         self._free.append(page)
 
-    def holds(self, page: int) -> bool:
+    def is_free(self, page: int) -> bool:
         """Whether the page is free."""
         return not self._taken[page]

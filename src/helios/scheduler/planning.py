@@ -81,7 +81,7 @@ class Planner:
             return plan
         return self._setup() or self._scoring() or self._generation()
 
-    def committed(self, plan: Plan) -> None:
+    def departed(self, plan: Plan) -> None:
         """The plan became a submission; whose turn is next follows from it."""
         operation = plan.variant.operation
         self._generated_last = operation in _GENERATION

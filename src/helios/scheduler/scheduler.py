@@ -8,19 +8,18 @@ names them.
 
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from helios.contract.operation import Operation
 from helios.contract.submission import Completion, Geometry, Lane, Submission
 from helios.errors import AdmissionError, DeviceError, RequestError
 from helios.scheduler.cohort import Programs
 from helios.scheduler.counters import Counters
+from helios.scheduler.departure import Departures, Flight
 from helios.scheduler.events import Event, FinishReason
 from helios.scheduler.integrity import residency_problems, row_problems, slot_problems
 from helios.scheduler.job import Job
-from helios.scheduler.lanes import decode_lane, fill_lane, setup_lane
 from helios.scheduler.outcomes import Outcomes
-from helios.scheduler.planning import Part, Plan, Planner
+from helios.scheduler.planning import Plan, Planner
 from helios.scheduler.policy import SchedulerPolicy, within
 from helios.scheduler.preemption import victim_for_growth, victim_for_newcomer
 from helios.scheduler.request import Request, check_fits, check_request, output_limit
@@ -31,14 +30,6 @@ from helios.scheduler.validation import lane_fault, offers_fault, step_fault
 from helios.scheduler.waiting import WaitingLine, order_of
 
 _DEFAULT_POLICY = SchedulerPolicy()
-
-
-@dataclass(frozen=True, slots=True)
-class _Flight:
-    """A submission that the device has, with the plan it came from."""
-
-    submission: Submission
-    plan: Plan
 
 
 class Scheduler:
@@ -81,7 +72,10 @@ class Scheduler:
             self.counters,
             turn_snapshots=policy.turn_snapshots,
         )
-        self._flights: deque[_Flight] = deque()
+        self._departures = Departures(
+            geometry.page_tokens, self._residency, self._roster, self.counters
+        )
+        self._flights: deque[Flight] = deque()
         self._barrier = False
         self._newcomer: Job | None = None
         self._sequence = 0
@@ -149,7 +143,7 @@ class Scheduler:
             plan = self._planner.plan()
         if plan is None or (self._flights and plan.monitored):
             return None
-        submission = self._commit(plan)
+        submission = self._depart(plan)
         self._make_room()
         return submission
 
@@ -235,61 +229,21 @@ class Scheduler:
         self._outcomes.settle(job)
         return not job.leaving
 
-    def _commit(self, plan: Plan) -> Submission:
-        variant = plan.variant
-        frame = self._sequence % self._frames
-        rotates = plan.decodes < len(self._roster.decode)
-        lanes = tuple(
-            self._decode(part, rotates)
-            if index < plan.decodes
-            else self._start(part, variant.operation)
-            for index, part in enumerate(plan.parts)
-        )
-        submission = Submission(self._sequence, frame, variant.operation, variant.program, lanes)
+    def _depart(self, plan: Plan) -> Submission:
+        flight = self._departures.depart(plan, self._sequence, self._sequence % self._frames)
         self._sequence += 1
-        self.counters.overlapped_steps += bool(self._flights)
-        self._flights.append(_Flight(submission, plan))
-        self._planner.committed(plan)
-        self.counters.steps[variant.operation] += 1
+        self._planner.departed(plan)
+        counters = self.counters
+        counters.overlapped_steps += bool(self._flights)
+        self._flights.append(flight)
         if plan.monitored:
             self._barrier = True
-            most = max(self.counters.constrained_max_inflight, len(self._flights))
-            self.counters.constrained_max_inflight = most
-        return submission
+            counters.constrained_max_inflight = max(
+                counters.constrained_max_inflight, len(self._flights)
+            )
+        return flight.submission
 
-    def _decode(self, part: Part, rotates: bool) -> Lane:
-        job = part.job
-        last = job.sampled + 1 >= job.limit
-        row = self._residency.reserve_row(job, job.ahead + 1) if last else -1
-        lane = decode_lane(job, self.geometry.page_tokens, row)
-        job.inflight += 1
-        job.ahead += 1
-        job.sampled += 1
-        if last:
-            self._roster.leave(job)
-        elif rotates:
-            self._roster.decode.move_to_end(job)
-        return lane
-
-    def _start(self, part: Part, operation: Operation) -> Lane:
-        job, length, sample = part
-        size = self.geometry.page_tokens
-        if not length:
-            lane = setup_lane(job, operation, size)
-            self._roster.leave(job)
-        else:
-            end = job.ahead + length
-            row = self._residency.reserve_row(job, end) if job.worth_keeping(end) else -1
-            lane = fill_lane(job, length, sample, size, row, operation is Operation.SCORED_PREFILL)
-            job.ahead = end
-            job.sampled += sample
-            self.counters.prefilled_tokens += length
-            if end == job.fill_to:
-                self._roster.drop(job)
-        job.inflight += 1
-        return lane
-
-    def _retire_lanes(self, flight: _Flight, completion: Completion) -> list[Event]:
+    def _retire_lanes(self, flight: Flight, completion: Completion) -> list[Event]:
         events: list[Event] = []
         variant = flight.plan.variant
         lanes = flight.submission.lanes
@@ -313,7 +267,7 @@ class Scheduler:
                 outcomes.settle(job)
         return events
 
-    def _fail_step(self, flight: _Flight, message: str, *, lied: bool) -> list[Event]:
+    def _fail_step(self, flight: Flight, message: str, *, lied: bool) -> list[Event]:
         events: list[Event] = []
         if lied:
             self._reject(message)
@@ -335,7 +289,7 @@ class Scheduler:
         self.counters.rejected_records += 1
         self.fault = self.fault or fault
 
-    def _count_mixed(self, flight: _Flight) -> None:
+    def _count_mixed(self, flight: Flight) -> None:
         if not flight.plan.decodes:
             return
         kinds = {part.job.request.constrained for part in flight.plan.parts if part.sample}

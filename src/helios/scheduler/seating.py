@@ -56,11 +56,6 @@ class Seating:
         """Jobs that hold a slot."""
         return self._seated.values()
 
-    @property
-    def free(self) -> int:
-        """How many slots nobody holds."""
-        return len(self._free)
-
     def free_slots(self) -> list[int]:
         """The slots that nobody holds."""
         return list(self._free)
