@@ -1,21 +1,20 @@
-"""Which tool syntax and reasoning a chat template has, learned from what it writes.
+"""Which tool syntax a chat template has, learned from what it writes.
 
 A template that knows tools writes an assistant's calls into the history as the model writes them.
 So a call is rendered, and the syntax is the one whose parser reads exactly that call out of it.
 """
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from helios.contract.decode_frontend import decode_frontend
 from helios.engine.messages import FinishReason
-from helios.errors import RequestError
 from helios.frontend.detokenizer import Detokenizer
 from helios.frontend.parsers import parser_factory
 from helios.frontend.parsing import (
     ContentDelta,
     Delta,
+    ParserFactory,
     ParserRequest,
     ReasoningDelta,
     ToolCallArguments,
@@ -26,20 +25,17 @@ from helios.frontend.parsing import (
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
 from helios.ignition.preparation import syntaxes as s
+from helios.ignition.probe import QUESTION, Message, rendered
 from helios.schema import frontend_pb2 as pb
 
 _NAME = "find_place"
 _ARGUMENTS = {"place_name": "Rome"}
-_QUESTION: Mapping[str, object] = {"role": "user", "content": "Where?"}
-_FUNCTION = {
-    "name": _NAME,
-    "description": "Finds a place.",
-    "parameters": {
-        "type": "object",
-        "properties": {"place_name": {"type": "string", "description": "Its name."}},
-        "required": ["place_name"],
-    },
+_PARAMETERS = {
+    "type": "object",
+    "properties": {"place_name": {"type": "string", "description": "Its name."}},
+    "required": ["place_name"],
 }
+_FUNCTION = {"name": _NAME, "description": "Finds a place.", "parameters": _PARAMETERS}
 _TOOLS = [{"type": "function", "function": _FUNCTION}]
 _ID = "a1b2c3d4e"  # some templates refuse ids of another length
 
@@ -65,36 +61,24 @@ _SYNTAXES = (
     s.PYTHONIC,
     s.LLAMA_JSON,
 )
-_REASONING = (
-    ("[THINK]", s.BRACKET_THINK),
-    ("<|channel>thought", s.THOUGHT_CHANNEL),
-    ("<think>\n", s.THINK),
-    ("<think>\\n", s.THINK),
-    ("<think>", s.INLINE_THINK),
-)
 
 
-Message = Mapping[str, object]
+def recognise_tools(
+    template: Template,
+    tokenizer: Tokenizer,
+    envelope: pb.AssistantEnvelope | None,
+    reasoning: s.Reasoning | None,
+) -> s.Tools | None:
+    """The syntax of a template's calls, or None where it writes none that is known.
 
-
-@dataclass(frozen=True, slots=True)
-class Recognised:
-    """The syntaxes of a template; None where it has none."""
-
-    tools: s.Tools | None = None
-    reasoning: s.Reasoning | None = None
-
-
-def recognise(
-    template: Template, tokenizer: Tokenizer, envelope: pb.AssistantEnvelope | None
-) -> Recognised:
-    """What a template writes. `envelope` is what it puts around an assistant's messages."""
-    reasoning = next((r for spelling, r in _REASONING if template.mentions(spelling)), None)
+    `envelope` is what it puts around an assistant's messages, `reasoning` what may stand in one
+    before a call.
+    """
     body = _rendered_call(template, envelope or pb.AssistantEnvelope())
     for tools in _SYNTAXES if body else ():
         if _writes(tools, body) and _reads(tools, reasoning, tokenizer, body):
-            return Recognised(tools, reasoning)
-    return Recognised(None, reasoning)
+            return tools
+    return None
 
 
 def _rendered_call(template: Template, envelope: pb.AssistantEnvelope) -> str:
@@ -104,23 +88,15 @@ def _rendered_call(template: Template, envelope: pb.AssistantEnvelope) -> str:
     call = {"id": _ID, "type": "function", "function": {"name": _NAME, "arguments": arguments}}
     message: Message = {"role": "assistant", "content": "", "tool_calls": [call]}
     result: Message = {"role": "tool", "tool_call_id": _ID, "name": _NAME, "content": "There."}
-    before = _render(template, [_QUESTION])
-    for conversation in ([_QUESTION, message], [_QUESTION, message, result]):
-        text = _render(template, conversation)
+    before = rendered(template, [QUESTION], tools=_TOOLS) or ""
+    for conversation in ([QUESTION, message], [QUESTION, message, result]):
+        text = rendered(template, conversation, tools=_TOOLS) or ""
         body = text[_shared(before, text) :]
-        opener = envelope.open.split("<think>")[0].rstrip("\n")
+        opener = envelope.open.rstrip("\n")
         body = body.partition(opener)[2] if opener and opener in body else body
         if _NAME in body:
             return _until_close(body, envelope)
     return ""
-
-
-def _render(template: Template, conversation: Sequence[Message]) -> str:
-    """What the template makes of a conversation with tools; '' where it refuses."""
-    try:
-        return template.render(conversation, tools=_TOOLS, add_generation_prompt=False)
-    except RequestError:
-        return ""
 
 
 def _shared(first: str, second: str) -> int:
@@ -139,7 +115,11 @@ def _writes(tools: s.Tools, body: str) -> bool:
     syntax = tools.syntax
     if tools.parser == pb.TOOL_PARSER_JSON_ARRAY and "[{" not in body.replace(" ", ""):
         return False
-    return not syntax.name_end or f"{_NAME}{syntax.name_end}" in body or bool(syntax.ordinal)
+    return (
+        not syntax.name_end
+        or f"{_NAME}{syntax.name_end}" in body
+        or bool(syntax.ordinal or syntax.id_marker)
+    )
 
 
 @dataclass(slots=True)
@@ -165,6 +145,19 @@ class _Heard:
 
 def _reads(tools: s.Tools, reasoning: s.Reasoning | None, tokenizer: Tokenizer, body: str) -> bool:
     """Whether a syntax's parser finds the call in a body, and nothing else but empty reasoning."""
+    offered = ToolDefinition(_NAME, _PARAMETERS)
+    parser = parsers_of(tools, reasoning, tokenizer)(ParserRequest("", (offered,)))
+    pieces = Detokenizer(tokenizer).feed(tokenizer.encode(body))
+    heard = _Heard()
+    for delta in (*parser.feed(pieces), *parser.finish(FinishReason.EOS)):
+        heard.hear(delta)
+    return heard.calls == [(_NAME, _ARGUMENTS)] and not heard.text.strip()
+
+
+def parsers_of(
+    tools: s.Tools | None, reasoning: s.Reasoning | None, tokenizer: Tokenizer
+) -> ParserFactory:
+    """The parsers that a server would make; raises `ContractError` for syntaxes that clash."""
     message = pb.FrontendContract(
         eos_tokens=[0],
         image_preparation=pb.IMAGE_PREPARATION_NONE,
@@ -172,11 +165,4 @@ def _reads(tools: s.Tools, reasoning: s.Reasoning | None, tokenizer: Tokenizer, 
         tokenizer_resource="tokenizer",
     )
     s.declare(message, tools, reasoning)
-    parser = parser_factory(decode_frontend(message), tokenizer)(
-        ParserRequest("", (ToolDefinition(_NAME, _FUNCTION["parameters"]),))  # type: ignore[arg-type]
-    )
-    pieces = Detokenizer(tokenizer).feed(tokenizer.encode(body))
-    heard = _Heard()
-    for delta in (*parser.feed(pieces), *parser.finish(FinishReason.EOS)):
-        heard.hear(delta)
-    return heard.calls == [(_NAME, _ARGUMENTS)] and not heard.text.strip()
+    return parser_factory(decode_frontend(message), tokenizer)

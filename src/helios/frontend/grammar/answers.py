@@ -1,6 +1,5 @@
 """What a request may demand of an answer's text, as expressions."""
 
-import json
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -77,15 +76,11 @@ def _grammar(writer: Writer, answer: Answer) -> str:
 
     text = _text(answer)
     try:
-        whole = grammar_from("grammar", text)
+        lark = grammar_from("grammar", text)
     except Exception as error:  # the conversion raises whatever its own code runs into
         raise _bad(answer, f"can't be read: {error}") from None
-    writer.parts.append(ForeignPart(answer.where, text, whole))
-    return writer.nested(_lark_of(whole))
-
-
-def _lark_of(whole: str) -> str:
-    return str(json.loads(whole)["grammars"][0]["lark_grammar"])
+    writer.parts.append(ForeignPart(answer.where, text, lark))
+    return writer.nested(lark)
 
 
 def _text(answer: Answer) -> str:

@@ -7,9 +7,20 @@ with what the user says next, since many templates want roles to alternate.
 """
 
 from helios.ignition.preparation.syntaxes import JSON_TAGS, Tools
+from helios.schema import frontend_pb2 as pb
 
-PROMPTED: Tools = JSON_TAGS
-"""The syntax that the preamble teaches."""
+
+def _adjoining(tools: Tools) -> Tools:
+    """A syntax with nothing between calls."""
+    syntax = pb.ToolSyntax()
+    syntax.CopyFrom(tools.syntax)
+    syntax.separator = ""
+    return Tools(tools.parser, syntax)
+
+
+PROMPTED = _adjoining(JSON_TAGS)
+"""The syntax that the preamble teaches. A line break behind a call would tempt models that never
+learned to call into repeating it: as it is, only the end of the message comes as easily."""
 
 _PREAMBLE = r"""
 {%- set ns = namespace(messages=[], text='', tools='', told=not tools, joins=false) -%}
@@ -29,7 +40,7 @@ _PREAMBLE = r"""
     {%- set ns.text = '<tool_response>\n' ~ ns.text ~ '\n</tool_response>' -%}
   {%- endif -%}
   {%- for call in message.tool_calls or [] -%}
-    {%- set ns.text = ns.text ~ ('\n' if ns.text else '') ~ '<tool_call>\n{"name": '
+    {%- set ns.text = ns.text ~ ('\n' if loop.first and ns.text else '') ~ '<tool_call>\n{"name": '
       ~ call.function.name | tojson ~ ', "arguments": ' ~ call.function.arguments | tojson
       ~ '}\n</tool_call>' -%}
   {%- endfor -%}
