@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 
-# A BLAS chooses its loops by matrix shape, so every product has this many rows, padded by zeros.
-TILE_ROWS = 16
+# A BLAS chooses its loops by matrix shape, so every product has this many rows, padded by zeros;
+# more of them, and some kernels treat the first rows of a tile otherwise than the last.
+TILE_ROWS = 8
 
 
 def embedding(tokens: Ints, table: Floats, *, scale: float) -> Floats:
