@@ -180,6 +180,7 @@ def seated(arrival: int, priority: int = 0, outputs: int = 5, mark: int | None =
     job = Job(request(arrival, (1, 2), 20, priority=priority), order_of(priority, 0, arrival), 20)
     job.tokens.extend(range(outputs))
     job.mark = mark
+    job.pages = [0, 1, 2]
     return job
 
 
@@ -205,15 +206,16 @@ def test_nobody_leaves_while_pages_are_coming_back() -> None:
     assert victim_for_growth(first, [first, second, third]) is None
     third.finished, third.leaving = False, True
     assert victim_for_growth(first, [first, second, third]) is None
-    assert victim_for_newcomer(seated(4, priority=9), [first, second, third]) is None
+    assert victim_for_newcomer(seated(4, priority=9), 1, [first, second, third]) is None
 
 
 def test_a_newcomer_displaces_only_lower_priorities_that_are_due_after_it() -> None:
     low, equal = seated(1, priority=-1), seated(2, priority=2)
     newcomer = seated(3, priority=2)
-    assert victim_for_newcomer(newcomer, [low, equal]) is low
-    assert victim_for_newcomer(newcomer, [equal]) is None
+    assert victim_for_newcomer(newcomer, 3, [low, equal]) is low
+    assert victim_for_newcomer(newcomer, 3, [equal]) is None
+    assert victim_for_newcomer(newcomer, 4, [low, equal]) is None, "it would leave for nothing"
     low.order = order_of(-1, -10_000, 1)
-    assert victim_for_newcomer(newcomer, [low, equal]) is None, "it has waited long enough"
+    assert victim_for_newcomer(newcomer, 3, [low, equal]) is None, "it has waited long enough"
     low.order, low.mark = order_of(-1, 0, 1), 5
-    assert victim_for_newcomer(newcomer, [low]) is None
+    assert victim_for_newcomer(newcomer, 3, [low]) is None

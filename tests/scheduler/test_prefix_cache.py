@@ -82,15 +82,25 @@ def test_a_turn_cut_by_its_limit_is_kept_up_to_what_was_consumed() -> None:
     assert serve(driver, 2, [*turn, 7, 8, 9]) == len(turn) - 1
 
 
-def test_nobody_waits_for_a_turn_to_be_kept() -> None:
-    driver = Driver(geometry(slots=1, context=96))
+@pytest.mark.parametrize("slots", [1, 2])
+def test_no_step_is_spent_on_a_finished_turn_while_others_wait_or_run(slots: int) -> None:
+    driver = Driver(geometry(slots=slots, context=96))
     first = request(1, chat(10), 60, eos_tokens=(5,))
-    driver.admit(first, request(2, chat(9, 40), 3))
+    driver.admit(first, request(2, chat(9, 40), 40))
     driver.run()
     driver.check(first)
-    first_lanes = [x for s in driver.submissions for x in s.lanes if x.generation == 1]
-    assert [bool(lane.tokens) for lane in first_lanes].count(True) == 1
-    assert sum(lane.admission is not None for lane in first_lanes) == 1
+    lanes = [x for s in driver.submissions for x in s.lanes if (x.slot, x.generation) == (0, 1)]
+    assert [bool(lane.tokens) for lane in lanes].count(True) == 1
+    assert sum(lane.admission is not None for lane in lanes) == 1
+
+
+def test_a_recurrent_turn_is_kept_where_no_step_ran_ahead_of_its_end() -> None:
+    driver = Driver(geometry(slots=2, context=96, recurrent=True), SchedulerPolicy(frames=1))
+    turns = request(1, chat(10), 60, eos_tokens=(5,))
+    driver.admit(turns, request(2, chat(9, 40), 60))
+    driver.run()
+    turn = [*chat(10), *driver.tokens(1)]
+    assert serve(driver, 3, [*turn, 7, 8, 9]) == len(turn)
 
 
 def test_boundaries_keep_a_snapshot_inside_the_prompt() -> None:

@@ -105,14 +105,16 @@ class Outcomes:
         """Let a finished turn consume its last token once more, to keep the page it ends in.
 
         A step that ran ahead may have consumed that token already, without a snapshot. Paged
-        state may be rewound by one position; recurrent state may not.
+        state may be rewound by one position; recurrent state may not. Where pages are all, the
+        gain is part of a page, so that only an idle device spends a step on it.
         """
         end = len(job.tokens)
         closes, job.closes = job.closes, False
         if not (closes and self._turn_snapshots) or len(self._line):
             return False
         ran_ahead = job.consumed >= end
-        if not self._residency.may_close(job, end, rewinds=ran_ahead):
+        alone = len(self._seating.seated) == 1
+        if not self._residency.may_close(job, end, rewinds=ran_ahead, alone=alone):
             return False
         job.closing = True
         job.fill_to = end

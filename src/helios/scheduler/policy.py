@@ -13,7 +13,7 @@ class SchedulerPolicy:
     latency target: a step that decodes packs no more tokens than that; 0 allows what the
     programs hold. `chunk_tokens` bounds what one request prefills in one step; 0 does not.
     `frames` bounds submissions in flight; 0 takes every frame. `turn_snapshots` spends an
-    extra step, when nobody waits, to keep a finished turn that ends inside a page.
+    extra step, when nobody else is served, to keep a finished turn that ends inside a page.
     """
 
     max_active: int = 0

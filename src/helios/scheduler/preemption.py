@@ -20,8 +20,9 @@ def victim_for_growth(short: Job, seated: Collection[Job]) -> Job | None:
     return None if later else short
 
 
-def victim_for_newcomer(newcomer: Job, seated: Collection[Job]) -> Job | None:
-    """Who leaves for a job of higher priority that waits for pages: never one that is due first."""
+def victim_for_newcomer(newcomer: Job, lacking: int, seated: Collection[Job]) -> Job | None:
+    """Who leaves for a job of higher priority that lacks pages: never one that is due before it,
+    and nobody where all who could leave would not be enough."""
     if _pages_return(seated):
         return None
     willing = [
@@ -31,6 +32,8 @@ def victim_for_newcomer(newcomer: Job, seated: Collection[Job]) -> Job | None:
         and job.order > newcomer.order
         and job.progressed
     ]
+    if sum(len(job.pages) for job in willing) < lacking:
+        return None
     return max(willing, key=_order, default=None)
 
 

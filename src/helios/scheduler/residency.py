@@ -102,9 +102,9 @@ class Residency:
         if self.rows.publish(job.path[complete], elements, row):
             self.snapshots_published += 1
 
-    def may_close(self, job: Job, endpoint: int, *, rewinds: bool) -> bool:
-        """Whether a finished job could keep the page that it ends in, by one more step."""
-        if rewinds and self._recurrent:
+    def may_close(self, job: Job, endpoint: int, *, rewinds: bool, alone: bool) -> bool:
+        """Whether a finished job could keep the page that it ends in, and that is worth a step."""
+        if rewinds if self._recurrent else not alone:
             return False
         inside = endpoint % self._page_tokens > 0 or self._recurrent
         backed = endpoint <= len(job.pages) * self._page_tokens

@@ -219,7 +219,7 @@ class Scheduler:
         if self._planner.short is not None:
             victim = victim_for_growth(self._planner.short, seated)
         elif self._newcomer is not None and self._seating.resumes:
-            victim = victim_for_newcomer(self._newcomer, seated)
+            victim = victim_for_newcomer(self._newcomer, self._seating.lacking, seated)
         return victim is not None and self._dismiss(victim)
 
     def _dismiss(self, job: Job) -> bool:

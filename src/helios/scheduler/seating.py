@@ -56,6 +56,11 @@ class Seating:
         """Jobs that hold a slot."""
         return self._seated.values()
 
+    @property
+    def lacking(self) -> int:
+        """How many more pages must be available for the job that was last found to lack some."""
+        return self._blocked_need + self._spare() - self._residency.available
+
     def free_slots(self) -> list[int]:
         """The slots that nobody holds."""
         return list(self._free)
@@ -65,7 +70,7 @@ class Seating:
         while self._free and (job := self._line.peek()) is not None:
             if self._roster.backlog() >= self._backlog:
                 return None
-            if job is self._blocked and self._lacks(self._blocked_need):
+            if job is self._blocked and self.lacking > 0:
                 return job
             if not self._seat(job):
                 return job
@@ -99,9 +104,6 @@ class Seating:
 
     def _spare(self) -> int:
         return min(len(self._seated), self._most_spare)
-
-    def _lacks(self, pages: int) -> bool:
-        return self._residency.available < pages + self._spare()
 
     def _tokens_to_back(self, job: Job, resumed: bool) -> int:
         """Enough to draw the next token whatever happens; all where a job can't come back."""
