@@ -24,7 +24,7 @@ from benchmarks.prepared import opened_core, prepare, tokenizer_of
 from benchmarks.rates import CONTENDERS, QUICK_RATE_TEST, RATE_TEST, RateTest, run_rates
 from benchmarks.report import markdown, show
 from benchmarks.results import Measured, Results
-from benchmarks.servers import DEFAULT_PEERS, PEER_BY_NAME, STREAMS
+from benchmarks.servers import DEFAULT_PEERS, MOST_STREAMS, PEER_BY_NAME
 from benchmarks.workloads import (
     FOOTPRINTS,
     QUICK_WORKLOADS,
@@ -73,7 +73,7 @@ def main() -> None:
     }
     before = ceilings(options.threads)
     samples = Samples()
-    prepare(STREAMS)
+    prepare(MOST_STREAMS)
     with opened_core() as core:
         prompts = Prompts(tokenizer_of(core).encode(corpus_text()))
     test = QUICK_RATE_TEST if options.quick else RATE_TEST

@@ -24,7 +24,7 @@ from benchmarks.logits import LOGITS, LogitSource, Native, Reference, llama_cpp
 from benchmarks.machine import machine
 from benchmarks.places import RESULTS, model_path
 from benchmarks.prepared import frontend_of, loaded_core, opened_core, prepare, tokenizer_of
-from benchmarks.servers import PEER_BY_NAME, STREAMS, Server
+from benchmarks.servers import MOST_STREAMS, PEER_BY_NAME, Server, Shape
 from helios.frontend.prompt import ChatInput
 from helios.runtime.cpu.device import DEFAULT_NUMERICS
 
@@ -125,7 +125,7 @@ def answer_quality(options: argparse.Namespace, reference: LogitSource) -> dict[
 def _llama_answers(
     prompts: Mapping[str, Sequence[int]], options: argparse.Namespace
 ) -> dict[str, list[int]]:
-    server = Server(PEER_BY_NAME["llama.cpp"], options.threads)
+    server = Server(PEER_BY_NAME["llama.cpp"], options.threads, Shape(1, 2048))
     try:
         return {
             question: llama_answer(server, prompt, options.answer_tokens)
@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--name", default="quality", help="of the file")
     options = parser.parse_args()
     options.profiles = options.profiles.split(",")
-    prepare(STREAMS)
+    prepare(MOST_STREAMS)
     reference = Reference(model_path(), options.threads)
     found = {
         "date": time.strftime("%Y-%m-%d %H:%M"),

@@ -84,6 +84,8 @@ def _medians(title: str, found: Sequence[Row]) -> Grid:
 def _ratios(found: Sequence[Row]) -> Grid:
     lines = []
     for row in found:
+        if row.to_best is None:
+            continue
         wanted = goal(row.name) or Goal((), 0)
         base, best = _ratio(row.to_base), _ratio(row.to_best)
         to_base = _verdict(row.to_base, wanted.to_base)

@@ -16,28 +16,44 @@ from benchmarks.checkpoint import dequantised
 from benchmarks.client import HOST, ServerError, Target, complete
 from benchmarks.places import HERE, LOGS, model_path
 
-STREAMS = 32
-SLOT_TOKENS = 2304  # the longest request, and a little
 START_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """How many requests a server is to hold at once, and how many tokens each may have.
+
+    Peers that divide their cache among slots when they start are told, so that each is asked to
+    hold no more than a workload needs. Helios shares its pages and is started the same way always.
+    """
+
+    streams: int
+    tokens: int
+
+
+MOST_STREAMS = 32
+
+
+Command = Callable[[int, int, Shape], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Peer:
-    """A way to serve the model. `command` takes a port and the number of threads.
+    """A way to serve the model. `command` takes a port, the number of threads and a shape.
 
     Installing happens when the command is first made. `extra` are fields of its own that every
     request carries.
     """
 
     name: str
-    command: Callable[[int, int], Sequence[str]]
+    command: Command
     model: str = "smollm2"
     environment: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _helios(numerics: str) -> Callable[[int, int], Sequence[str]]:
-    def command(port: int, threads: int) -> Sequence[str]:
+def _helios(numerics: str) -> Command:
+    def command(port: int, threads: int, _: Shape) -> Sequence[str]:
         profile = ["--numerics", numerics] if numerics else []
         return [
             *(
@@ -55,20 +71,20 @@ def _helios(numerics: str) -> Callable[[int, int], Sequence[str]]:
     return command
 
 
-def _llama_cpp(kind: str) -> Callable[[int, int], Sequence[str]]:
-    def command(port: int, threads: int) -> Sequence[str]:
+def _llama_cpp(kind: str) -> Command:
+    def command(port: int, threads: int, shape: Shape) -> Sequence[str]:
         path = install.requantised(model_path(), kind) if kind else model_path()
         return [
             *(str(install.llama_cpp() / "llama-server"), "--model", str(path)),
             *("--host", HOST, "--port", str(port), "--threads", str(threads)),
-            *("--parallel", str(STREAMS), "--ctx-size", str(STREAMS * SLOT_TOKENS)),
-            *("--no-kv-unified", "--no-webui"),
+            *("--parallel", str(shape.streams), "--no-kv-unified", "--no-ui"),
+            *("--ctx-size", str(shape.streams * shape.tokens)),
         ]
 
     return command
 
 
-def _openvino(port: int, threads: int) -> Sequence[str]:
+def _openvino(port: int, threads: int, _: Shape) -> Sequence[str]:
     shim = HERE / "shims" / "openvino_server.py"
     return [
         *(str(install.openvino()), str(shim), str(model_path())),
@@ -76,12 +92,12 @@ def _openvino(port: int, threads: int) -> Sequence[str]:
     ]
 
 
-def _vllm(port: int, threads: int) -> Sequence[str]:
+def _vllm(port: int, threads: int, shape: Shape) -> Sequence[str]:
     folder = dequantised(model_path())
     return [
         *(str(install.vllm().parent / "vllm"), "serve", str(folder), "--dtype", "bfloat16"),
         *("--host", HOST, "--port", str(port), "--served-model-name", "smollm2"),
-        *("--max-model-len", str(SLOT_TOKENS), "--max-num-seqs", str(STREAMS)),
+        *("--max-model-len", str(shape.tokens), "--max-num-seqs", str(shape.streams)),
     ]
 
 
@@ -105,9 +121,9 @@ DEFAULT_PEERS = ("helios", "llama.cpp", "llama.cpp-q4_0", "openvino")
 class Server:
     """A running peer. `started` is the seconds from exec to the end of the first completion."""
 
-    def __init__(self, peer: Peer, threads: int) -> None:
+    def __init__(self, peer: Peer, threads: int, shape: Shape) -> None:
         port = _free_port()
-        command = peer.command(port, threads)
+        command = peer.command(port, threads, shape)
         LOGS.mkdir(parents=True, exist_ok=True)
         self.peer = peer
         self.target = Target(port, peer.model, peer.extra)

@@ -6,14 +6,15 @@ each time, so that a slow minute of the machine strikes all of them.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from benchmarks.client import Answer, Target, complete
 from benchmarks.corpus import Prompts
 from benchmarks.results import Measured
-from benchmarks.servers import Peer, Server
+from benchmarks.servers import Peer, Server, Shape
 
 T = TypeVar("T")
 PromptList = list[list[int]]
@@ -21,9 +22,15 @@ Run = Callable[[Target, PromptList], Coroutine[None, None, float]]
 Report = Callable[[str], None]
 
 
+MANY_STREAMS = Shape(32, 512)
+LONG_PROMPTS = Shape(2, 2304)
+FOOTPRINT = Shape(16, 1024)
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`prompts` and `length` say what `run` is given; `more` whether a larger figure is better."""
+    """A question to a server. `prompts` and `length` say what `run` is given, `shape` what the
+    server has to hold, `more` whether a larger figure is better."""
 
     name: str
     title: str
@@ -32,6 +39,7 @@ class Workload:
     prompts: int
     length: int
     run: Run
+    shape: Shape
 
 
 def throughput(streams: int, tokens_in: int, tokens_out: int) -> Workload:
@@ -43,7 +51,9 @@ def throughput(streams: int, tokens_in: int, tokens_out: int) -> Workload:
 
     plural = "s" if streams > 1 else ""
     title = f"{tokens_in} in, {tokens_out} out, {streams} stream{plural}"
-    return Workload(f"http.{streams}", title, "tokens/s", True, streams, tokens_in, run)
+    return Workload(
+        f"http.{streams}", title, "tokens/s", True, streams, tokens_in, run, MANY_STREAMS
+    )
 
 
 def output_rate(answers: Sequence[Answer]) -> float:
@@ -60,7 +70,7 @@ def first_token(length: int) -> Workload:
         return answer.first - answer.sent
 
     title = f"first token after {length:,} tokens"
-    return Workload(f"first.{length}", title, "s", False, 1, length, run)
+    return Workload(f"first.{length}", title, "s", False, 1, length, run, LONG_PROMPTS)
 
 
 def cached_prefix(prefix: int, more: int) -> Workload:
@@ -72,7 +82,7 @@ def cached_prefix(prefix: int, more: int) -> Workload:
         return answer.first - answer.sent
 
     title = f"first token after {prefix:,} cached tokens and {more} new"
-    return Workload(f"prefix.{prefix}", title, "s", False, 1, prefix + more, run)
+    return Workload(f"prefix.{prefix}", title, "s", False, 1, prefix + more, run, LONG_PROMPTS)
 
 
 WORKLOADS = (
@@ -91,7 +101,7 @@ FOOTPRINTS = {
     "start": Measured("exec to first completion", "s", False),
     "resident.start": Measured("resident after the first completion", "MB", False),
     "resident.busy": Measured("resident at 16 streams", "MB", False),
-    "resident.end": Measured("resident after all workloads", "MB", False),
+    "resident.end": Measured("resident after all the streams", "MB", False),
 }
 
 
@@ -115,28 +125,53 @@ def run_workloads(
     samples: Samples,
     report: Report,
 ) -> None:
-    """Measure every workload on every peer, interleaved."""
-    servers: list[Server] = []
-    try:
+    """Measure every workload on every peer, with servers started once for each shape."""
+    for shape in dict.fromkeys(workload.shape for workload in workloads):
+        with started(peers, threads, shape, report) as servers:
+            _warm_up(servers, prompts)
+            for repeat in range(repeats):
+                for workload in workloads:
+                    if workload.shape == shape:
+                        label = f"{repeat + 1}/{repeats}"
+                        order = rotated(servers, repeat)
+                        _interleaved(order, workload, prompts, samples, report, label)
+            if shape == MANY_STREAMS:
+                for server in servers:
+                    samples.add("resident.end", server.peer.name, server.resident() / 1e6)
+
+
+@contextmanager
+def started(
+    peers: Sequence[Peer], threads: int, shape: Shape, report: Report
+) -> Iterator[list[Server]]:
+    """All peers, running."""
+    with ExitStack() as stack:
+        servers = []
         for peer in peers:
             report(f"starting {peer.name}")
-            servers.append(Server(peer, threads))
-        for server in servers:
-            asyncio.run(throughput(4, 32, 32).run(server.target, prompts.take(4, 32)))
-        for repeat in range(repeats):
-            for workload in workloads:
-                given = prompts.take(workload.prompts, workload.length)
-                for server in rotated(servers, repeat):
-                    value = asyncio.run(workload.run(server.target, given))
-                    samples.add(workload.name, server.peer.name, value)
-                    report(
-                        f"{repeat + 1}/{repeats} {workload.title}: {server.peer.name} {value:.3f}"
-                    )
-        for server in servers:
-            samples.add("resident.end", server.peer.name, server.resident() / 1e6)
-    finally:
-        for server in servers:
-            server.close()
+            servers.append(stack.enter_context(closing(Server(peer, threads, shape))))
+        yield servers
+
+
+def _warm_up(servers: Sequence[Server], prompts: Prompts) -> None:
+    given = prompts.take(2, 32)
+    for server in servers:
+        asyncio.run(throughput(2, 32, 32).run(server.target, given))
+
+
+def _interleaved(
+    servers: Sequence[Server],
+    workload: Workload,
+    prompts: Prompts,
+    samples: Samples,
+    report: Report,
+    label: str,
+) -> None:
+    given = prompts.take(workload.prompts, workload.length)
+    for server in servers:
+        value = asyncio.run(workload.run(server.target, given))
+        samples.add(workload.name, server.peer.name, value)
+        report(f"{label} {workload.title}: {server.peer.name} {value:.3f} {workload.unit}")
 
 
 def rotated(servers: Sequence[T], turn: int) -> list[T]:
@@ -158,15 +193,12 @@ def run_footprints(
     for repeat in range(repeats):
         given = prompts.take(streams, 128)
         for peer in peers:
-            server = Server(peer, threads)
-            try:
+            with closing(Server(peer, threads, FOOTPRINT)) as server:
                 samples.add("start", peer.name, server.started)
                 samples.add("resident.start", peer.name, server.resident() / 1e6)
                 busy = asyncio.run(_most_resident(server, given))
                 samples.add("resident.busy", peer.name, busy / 1e6)
                 report(f"{repeat + 1}/{repeats} start: {peer.name} {server.started:.2f} s")
-            finally:
-                server.close()
 
 
 async def _most_resident(server: Server, prompts: PromptList) -> int:
