@@ -13,9 +13,11 @@ from helios.frontend.grammar.demands import Demand, Mode
 from helios.frontend.grammar.lark import (
     NOTHING,
     Writer,
+    containing,
     either,
     literal,
     optional,
+    pattern,
     repeated,
     separated,
     sequence,
@@ -69,7 +71,8 @@ class FrameEnvelope:
         free = writer.rule(repeated(tokens_except(self._stops)))
         thought = sequence(self._header(frame.reasoning[0]), free, self._next)
         first = repeated(thought)
-        answer = sequence(self._header(frame.visible[0]), demand.answer or free)
+        text = self._text(writer) or free
+        answer = sequence(self._header(frame.visible[0]), demand.answer or text)
         if demand.mode in (Mode.ANSWER, Mode.SILENT):
             return sequence(first, answer)
         call = writer.rule(either(*[self._call(writer, tool) for tool in demand.tools]))
@@ -78,8 +81,16 @@ class FrameEnvelope:
             return sequence(first, calls)
         if demand.mode is Mode.EITHER:
             return sequence(first, either(answer, calls))
-        said = either(*[sequence(self._header(name), free) for name in frame.visible])
+        said = either(*[sequence(self._header(name), text) for name in frame.visible])
         return sequence(repeated(either(thought, sequence(said, self._next))), either(said, calls))
+
+    def _text(self, writer: Writer) -> str:
+        """Visible text that no reader takes for a block of calls; '' where blocks are no text."""
+        spelled = self._markers.spelled([self._syntax.block.open])
+        if not spelled:
+            return NOTHING
+        blocks = writer.terminal(containing(spelled))
+        return writer.terminal(f"{pattern('(?s:.*)')} & ~{blocks}")
 
     def _header(self, route: str) -> str:
         """A header up to the body: by channel where there are channels, else by recipient."""
