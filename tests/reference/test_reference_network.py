@@ -39,7 +39,9 @@ def test_linear(generator: np.random.Generator, rows: int, biased: bool) -> None
     bias = floats(generator, 50) if biased else None
     actual = network.linear(x, weight, bias)
     expected = torch.nn.functional.linear(
-        torch.from_numpy(x), torch.from_numpy(weight), None if bias is None else torch.from_numpy(bias)
+        torch.from_numpy(x),
+        torch.from_numpy(weight),
+        None if bias is None else torch.from_numpy(bias),
     )
     assert actual.shape == (rows, 50)
     if rows:

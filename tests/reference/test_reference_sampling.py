@@ -55,7 +55,9 @@ def test_greedy_takes_the_smallest_of_the_largest() -> None:
         ({"min_p": 0.1}, MinPLogitsWarper(0.1)),
     ],
 )
-def test_truncation_keeps_what_transformers_keeps(settings: dict[str, float], warper: object) -> None:
+def test_truncation_keeps_what_transformers_keeps(
+    settings: dict[str, float], warper: object
+) -> None:
     logits = np.random.default_rng(3).standard_normal(40).astype(np.float32) * 2
     kept = warper(None, torch.from_numpy(logits)[None])[0]  # type: ignore[operator]
     expected = set(torch.isfinite(kept).nonzero().flatten().tolist())
@@ -79,7 +81,9 @@ def test_a_seed_reproduces_and_seeds_differ() -> None:
     assert len(set(first.tolist())) > 50
 
 
-def process(logits: np.ndarray, prompt: list[int], output: list[int], **settings: object) -> np.ndarray:
+def process(
+    logits: np.ndarray, prompt: list[int], output: list[int], **settings: object
+) -> np.ndarray:
     vocabulary = len(logits)
     options = {"repetition": 1.0, "presence": 0.0, "frequency": 0.0, "minimum": 0, "bias": []}
     options |= settings
@@ -95,8 +99,12 @@ def process(logits: np.ndarray, prompt: list[int], output: list[int], **settings
     return sampling.process_logits(
         logits[None].astype(np.float32),
         np.array([1], dtype=np.int32),
-        np.stack([np.zeros(vocabulary), np.bincount(prompt, minlength=vocabulary)]).astype(np.int32),
-        np.stack([np.zeros(vocabulary), np.bincount(output, minlength=vocabulary)]).astype(np.int32),
+        np.stack([np.zeros(vocabulary), np.bincount(prompt, minlength=vocabulary)]).astype(
+            np.int32
+        ),
+        np.stack([np.zeros(vocabulary), np.bincount(output, minlength=vocabulary)]).astype(
+            np.int32
+        ),
         column("repetition", np.float32),
         column("presence", np.float32),
         column("frequency", np.float32),
