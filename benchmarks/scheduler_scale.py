@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="runs per row; the best counts")
     repeats = parser.parse_args().repeats
     gc.freeze()
-    console = Console()
+    console = Console(width=100)
     console.print(crowd_table(repeats))
     console.print(context_table(repeats))
 
