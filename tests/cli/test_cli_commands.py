@@ -175,3 +175,20 @@ def test_a_failed_start_writes_its_report(run: Run, tmp_path: Path) -> None:
     failure = json.loads(path.read_text())["failure"]
     assert failure["remedy"]
     assert failure["phase"] == "plan"
+
+
+def test_prepare_lists_the_syntaxes_it_knows_by_name(run: Run) -> None:
+    listed = run("prepare", "--list-syntaxes")
+    assert listed.status == 0
+    assert "json-tags" in listed.out
+    assert "bracket-think" in listed.out
+
+
+def test_prepare_takes_a_syntax_or_its_opposite(run: Run, tmp_path: Path) -> None:
+    words = ("prepare", "smollm2", "-o", tmp_path / "x.core", "--tool-syntax", "json-tags")
+    both = run(*words, "--no-tool-syntax")
+    assert both.status == 1
+    assert "--no-tool-syntax" in both.err
+    unknown = run("prepare", "smollm2", "-o", tmp_path / "x.core", "--reasoning-syntax", "loud")
+    assert unknown.status == 1
+    assert "bracket-think" in unknown.err

@@ -17,6 +17,7 @@ from helios.core.trust import TrustStore
 from helios.errors import ConfigurationError, SourceError
 from helios.ignition.export import assemble, prepare, served_name
 from helios.ignition.options import PrepareOptions
+from helios.ignition.preparation.tool_prompt import with_tools
 from helios.ignition.sources.open import open_source
 from helios.program.agreement import check_programs
 from helios.program.ir import DType
@@ -175,7 +176,7 @@ def test_what_was_prepared_can_be_read_back_from_the_core(tmp_path: Path) -> Non
         assert programs == {g.program.name: g.program for g in expected.graphs}
         for name, tensor in expected.weights.tensors.items():
             assert bytes(core.weight(name).data) == bytes(tensor.data())
-        assert core.resource("template").decode() == TEMPLATE
+        assert core.resource("template").decode() == with_tools(TEMPLATE)
         assert json.loads(core.resource("tokenizer"))["model"]["type"] == "BPE"
         assert core.resource("license") == b"Licence: apache-2.0\n"
         assert core.body.provenance.source == "tiny.gguf"

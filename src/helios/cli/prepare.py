@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from helios.cli.console import JsonFlag, byte_progress, nbytes_text, out, print_json
 from helios.cli.models import packaged_folder
@@ -13,7 +14,13 @@ from helios.core.keys import SigningKey
 from helios.core.trust import check_namespace, local_publisher
 from helios.errors import ConfigurationError
 from helios.ignition.export import prepare as prepare_core
-from helios.ignition.options import CacheDType, PrepareOptions
+from helios.ignition.options import CacheDType, PrepareOptions, SyntaxChoice
+from helios.ignition.preparation.syntax_names import (
+    NONE,
+    REASONING_SYNTAXES,
+    TOOL_SYNTAXES,
+    WRITTEN_BY,
+)
 from helios.ignition.recipes.packaged import PACKAGED
 
 Context = Annotated[
@@ -27,6 +34,20 @@ CacheType = Annotated[str, typer.Option(help="Element type of the cache: f16, bf
 DEFAULTS = PrepareOptions()
 
 
+def _list_syntaxes(asked: bool) -> None:
+    if not asked:
+        return
+    table = Table("option", "name", "written by", box=None)
+    for option, names in (
+        ("--tool-syntax", TOOL_SYNTAXES),
+        ("--reasoning-syntax", REASONING_SYNTAXES),
+    ):
+        for name in names:
+            table.add_row(option, name, WRITTEN_BY[name])
+    out.print(table)
+    raise typer.Exit
+
+
 def prepare(
     source: Annotated[str, typer.Argument(help="GGUF file, Hugging Face folder or short name.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The core to write.")],
@@ -38,6 +59,28 @@ def prepare(
     cache_dtype: CacheType = DEFAULTS.cache_dtype,
     served_id: Annotated[str | None, typer.Option(help="Model id that clients use.")] = None,
     alias: Annotated[list[str] | None, typer.Option(help="Another id; may be repeated.")] = None,
+    tool_syntax: Annotated[
+        str | None, typer.Option(help="How the model writes tool calls; default: recognised.")
+    ] = None,
+    no_tool_syntax: Annotated[
+        bool, typer.Option("--no-tool-syntax", help="Prepare it without tools.")
+    ] = False,
+    reasoning_syntax: Annotated[
+        str | None, typer.Option(help="How the model marks reasoning; default: recognised.")
+    ] = None,
+    no_reasoning_syntax: Annotated[
+        bool, typer.Option("--no-reasoning-syntax", help="Take reasoning for ordinary text.")
+    ] = False,
+    thinking_switch: Annotated[
+        list[str] | None,
+        typer.Option(help="Template variable that switches reasoning; may be repeated."),
+    ] = None,
+    list_syntaxes: Annotated[
+        bool,
+        typer.Option(
+            "--list-syntaxes", callback=_list_syntaxes, is_eager=True, help="Name them and exit."
+        ),
+    ] = False,
     key: Annotated[Path | None, typer.Option(help="Private key; default: the local one.")] = None,
     namespace: Annotated[str, typer.Option(help="Publisher namespace of that key.")] = "",
     as_json: JsonFlag = False,
@@ -52,6 +95,11 @@ def prepare(
         cache_dtype=_cache_dtype(cache_dtype),
         served_id=served_id,
         aliases=tuple(alias or ()),
+        syntaxes=SyntaxChoice(
+            tools=_syntax("--tool-syntax", tool_syntax, no_tool_syntax),
+            reasoning=_syntax("--reasoning-syntax", reasoning_syntax, no_reasoning_syntax),
+            switches=None if thinking_switch is None else tuple(thinking_switch),
+        ),
     )
     publisher, signing_key = _publisher(key, namespace)
     path = _source(source)
@@ -91,6 +139,17 @@ def _publisher(key: Path | None, namespace: str) -> tuple[str, SigningKey]:
             remedy="give both, or neither to sign as the local publisher",
         )
     return check_namespace(namespace, field="--namespace"), SigningKey.load(key)
+
+
+def _syntax(option: str, name: str | None, none: bool) -> str | None:
+    if name is not None and none:
+        raise ConfigurationError(
+            "excludes its opposite",
+            field=option,
+            value=name,
+            remedy=f"give one of {option} and --no-{option[2:]}",
+        )
+    return NONE if none else name
 
 
 def _cache_dtype(value: str) -> CacheDType:

@@ -20,7 +20,6 @@ from helios.ignition.preparation.frontend import (
 from helios.ignition.preparation.graph import Graph
 from helios.ignition.preparation.manifest import execution_manifest
 from helios.ignition.preparation.programs import build_graphs
-from helios.ignition.preparation.syntaxes import declare
 from helios.ignition.recipes.registry import recipe_for
 from helios.ignition.sources.open import open_source
 from helios.ignition.sources.source import License, Source
@@ -61,12 +60,10 @@ def assemble(source: Source, options: PrepareOptions) -> Deployment:
     geometry = resolve_geometry(options, facts)
     graphs = build_graphs(recipe, geometry)
     weights = lay_out(recipe.tensors)
-    text = make_text_assets(source, facts.vocabulary)
+    text = make_text_assets(source, facts.vocabulary, options.syntaxes)
     digest = source.sha256()
-    frontend = frontend_contract(
-        text.eos, text.special, text.add_bos, text.template is not None, text.envelope
-    )
-    declare(frontend, text.syntaxes.tools, text.syntaxes.reasoning, calls_end_reasoning=True)
+    frontend = frontend_contract(text.eos, text.special, text.add_bos, bool(text.chat.template))
+    text.chat.declare(frontend)
     contract = serving_contract(
         facts,
         geometry,
@@ -145,12 +142,12 @@ def _resources(deployment: Deployment) -> list[ResourceInput]:
             media_type="application/json",
         )
     )
-    if text.template is not None:
+    if text.chat.template:
         resources.append(
             ResourceInput(
                 TEMPLATE_RESOURCE,
                 ResourceKind.TEMPLATE,
-                data=text.template.encode(),
+                data=text.chat.template.encode(),
                 media_type="text/x-jinja",
             )
         )

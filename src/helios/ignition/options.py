@@ -19,6 +19,22 @@ _SCORED_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
+class SyntaxChoice:
+    """What a user says of a model's syntaxes.
+
+    A name of `preparation.syntax_names`, `none`, or None to have it recognised; `switches` are
+    the variables of the chat template that switch reasoning on and off.
+    """
+
+    tools: str | None = None
+    reasoning: str | None = None
+    switches: tuple[str, ...] | None = None
+
+
+RECOGNISED = SyntaxChoice()
+
+
+@dataclass(frozen=True, slots=True)
 class PrepareOptions:
     """Capacities and names of a core. None leaves a choice to the model.
 
@@ -27,7 +43,8 @@ class PrepareOptions:
     busy without holding up decoding lanes for long, and 64, since every scored token needs a full
     row of logits. `page_tokens` of 32 wastes half a page, 16 tokens, per request on average and
     gives prefixes a fine grain, while one page of one key head (4 KiB at 64 f16 elements) is still
-    a stretch of memory that reads well.
+    a stretch of memory that reads well. `syntaxes` are recognised from the chat template unless
+    they are named.
     """
 
     context: int | None = None
@@ -38,6 +55,7 @@ class PrepareOptions:
     cache_dtype: CacheDType = "f16"
     served_id: str | None = None
     aliases: tuple[str, ...] = ()
+    syntaxes: SyntaxChoice = RECOGNISED
 
 
 def resolve_geometry(options: PrepareOptions, facts: ModelFacts) -> Geometry:

@@ -45,7 +45,7 @@ def outline(source: Source, options: PrepareOptions) -> Outline:
         recipe.facts,
         geometry,
         graphs,
-        frontend_contract((0,), {}, False, False, None),
+        frontend_contract((0,), {}, False, False),
         served_id=options.served_id or _NAME,
         aliases=options.aliases,
         source_sha256=_NO_DIGEST,

@@ -2,16 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from helios.errors import ContractError, SourceError
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
-from helios.ignition.envelope import assistant_envelope
-from helios.ignition.preparation.tool_prompt import PROMPTED, with_tools
+from helios.ignition.chat_syntax import ChatSyntax, chat_syntax, without_template
+from helios.ignition.options import SyntaxChoice
 from helios.ignition.sources.source import Source
 from helios.ignition.tokenizer import TokenizerAsset, make_tokenizer
-from helios.ignition.tool_recognition import Recognised, recognise
 from helios.schema import frontend_pb2
 
 
@@ -20,18 +19,17 @@ class TextAssets:
     """Everything between text and tokens, ready to be put into a core."""
 
     tokenizer: bytes
-    template: str | None
     eos: tuple[int, ...]
     special: Mapping[str, str]
     add_bos: bool
-    envelope: frontend_pb2.AssistantEnvelope | None
-    syntaxes: Recognised
+    chat: ChatSyntax
 
 
-def make_text_assets(source: Source, vocabulary: int) -> TextAssets:
+def make_text_assets(source: Source, vocabulary: int, choice: SyntaxChoice) -> TextAssets:
     """The text side of a source whose model knows `vocabulary` ids.
 
-    Raises `SourceError` for a tokenizer or template that could not be served.
+    Raises `SourceError` for a tokenizer or template that could not be served, and
+    `ConfigurationError` for a choice of syntaxes that does not suit them.
     """
     asset = make_tokenizer(source.tokenizer)
     content = _within(asset, vocabulary)
@@ -43,29 +41,16 @@ def make_text_assets(source: Source, vocabulary: int) -> TextAssets:
             error.message, field=error.field, value=error.value, remedy="use another checkpoint"
         ) from None
     special = {tokenizer.token_text(token) for token in tokenizer.special_tokens}
-    envelope = assistant_envelope(template, special) if template else None
-    syntaxes = Recognised()
-    if template:
-        syntaxes = recognise(template, tokenizer, envelope)
-        template, syntaxes = _prompted(template, syntaxes, asset.special)
+    chat = (
+        chat_syntax(template, tokenizer, special, choice) if template else without_template(choice)
+    )
     return TextAssets(
         tokenizer=content,
-        template=template.source if template else None,
-        eos=_ends(asset, tokenizer, envelope, vocabulary),
+        eos=_ends(asset, tokenizer, chat.envelope, vocabulary),
         special=asset.special,
         add_bos=asset.add_bos,
-        envelope=envelope,
-        syntaxes=syntaxes,
+        chat=chat,
     )
-
-
-def _prompted(
-    template: Template, syntaxes: Recognised, special: Mapping[str, str]
-) -> tuple[Template, Recognised]:
-    """A template that knows no tools, with a preamble that tells of them."""
-    if syntaxes.tools or template.mentions("tools"):
-        return template, syntaxes
-    return Template(with_tools(template.source), special), replace(syntaxes, tools=PROMPTED)
 
 
 def _within(asset: TokenizerAsset, vocabulary: int) -> bytes:

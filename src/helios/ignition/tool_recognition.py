@@ -25,19 +25,17 @@ from helios.frontend.parsing import (
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
 from helios.ignition.preparation import syntaxes as s
-from helios.ignition.probe import QUESTION, Message, rendered
+from helios.ignition.probe import (
+    ARGUMENTS,
+    PARAMETERS,
+    QUESTION,
+    TOOL,
+    TOOLS,
+    rendered,
+    shared,
+    tool_turn,
+)
 from helios.schema import frontend_pb2 as pb
-
-_NAME = "find_place"
-_ARGUMENTS = {"place_name": "Rome"}
-_PARAMETERS = {
-    "type": "object",
-    "properties": {"place_name": {"type": "string", "description": "Its name."}},
-    "required": ["place_name"],
-}
-_FUNCTION = {"name": _NAME, "description": "Finds a place.", "parameters": _PARAMETERS}
-_TOOLS = [{"type": "function", "function": _FUNCTION}]
-_ID = "a1b2c3d4e"  # some templates refuse ids of another length
 
 # In this order: a syntax comes before those whose parsers would read it too.
 _SYNTAXES = (
@@ -84,29 +82,20 @@ def recognise_tools(
 def _rendered_call(template: Template, envelope: pb.AssistantEnvelope) -> str:
     """An assistant's message that is one call, without the envelope around it; '' where the
     template does not write it."""
-    arguments: object = json.dumps(_ARGUMENTS) if template.arguments_as_text else _ARGUMENTS
-    call = {"id": _ID, "type": "function", "function": {"name": _NAME, "arguments": arguments}}
-    message: Message = {"role": "assistant", "content": "", "tool_calls": [call]}
-    result: Message = {"role": "tool", "tool_call_id": _ID, "name": _NAME, "content": "There."}
-    before = rendered(template, [QUESTION], tools=_TOOLS) or ""
+    message, result = tool_turn(template)
+    before = rendered(template, [QUESTION], tools=TOOLS) or ""
     for conversation in ([QUESTION, message], [QUESTION, message, result]):
-        text = rendered(template, conversation, tools=_TOOLS) or ""
-        body = text[_shared(before, text) :]
+        text = rendered(template, conversation, tools=TOOLS) or ""
+        body = text[len(shared(before, text)) :]
         opener = envelope.open.rstrip("\n")
         body = body.partition(opener)[2] if opener and opener in body else body
-        if _NAME in body:
+        if TOOL in body:
             return _until_close(body, envelope)
     return ""
 
 
-def _shared(first: str, second: str) -> int:
-    """How many characters two texts begin with alike."""
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))
-
-
 def _until_close(body: str, envelope: pb.AssistantEnvelope) -> str:
-    ends = [body.find(close, body.find(_NAME)) for close in envelope.close]
+    ends = [body.find(close, body.find(TOOL)) for close in envelope.close]
     return body[: min((end for end in ends if end >= 0), default=len(body))]
 
 
@@ -117,7 +106,7 @@ def _writes(tools: s.Tools, body: str) -> bool:
         return False
     return (
         not syntax.name_end
-        or f"{_NAME}{syntax.name_end}" in body
+        or f"{TOOL}{syntax.name_end}" in body
         or bool(syntax.ordinal or syntax.id_marker)
     )
 
@@ -145,13 +134,13 @@ class _Heard:
 
 def _reads(tools: s.Tools, reasoning: s.Reasoning | None, tokenizer: Tokenizer, body: str) -> bool:
     """Whether a syntax's parser finds the call in a body, and nothing else but empty reasoning."""
-    offered = ToolDefinition(_NAME, _PARAMETERS)
+    offered = ToolDefinition(TOOL, PARAMETERS)
     parser = parsers_of(tools, reasoning, tokenizer)(ParserRequest("", (offered,)))
     pieces = Detokenizer(tokenizer).feed(tokenizer.encode(body))
     heard = _Heard()
     for delta in (*parser.feed(pieces), *parser.finish(FinishReason.EOS)):
         heard.hear(delta)
-    return heard.calls == [(_NAME, _ARGUMENTS)] and not heard.text.strip()
+    return heard.calls == [(TOOL, ARGUMENTS)] and not heard.text.strip()
 
 
 def parsers_of(

@@ -13,13 +13,11 @@ def frontend_contract(
     special: Mapping[str, str],
     add_bos: bool,
     has_template: bool,
-    envelope: pb.AssistantEnvelope | None,
 ) -> pb.FrontendContract:
-    """A text model without tool or reasoning syntax; `envelope` None leaves it undeclared."""
+    """A text model; what its chat template writes is yet to be declared."""
     return pb.FrontendContract(
         tool_parser=pb.TOOL_PARSER_NONE,
         reasoning_parser=pb.REASONING_PARSER_NONE,
-        assistant=envelope,
         eos_tokens=eos_tokens,
         template_tokens=[
             pb.TemplateToken(name=name, text=text) for name, text in sorted(special.items())

@@ -34,7 +34,8 @@ def declare(
 ) -> None:
     """Declare a model's syntaxes in its frontend contract.
 
-    `calls_end_reasoning` says that the model opens calls without closing its reasoning first.
+    `calls_end_reasoning` says that the model may open calls without closing its reasoning first;
+    it means nothing to syntaxes whose calls are frames of their own.
     """
     frontend.tool_parser = tools.parser if tools else pb.TOOL_PARSER_NONE
     frontend.reasoning_parser = reasoning.parser if reasoning else pb.REASONING_PARSER_NONE
@@ -46,14 +47,16 @@ def declare(
         frontend.reasoning_syntax.CopyFrom(reasoning.syntax)
     if tools and reasoning and calls_end_reasoning:
         opener = tools.syntax.block.open or tools.syntax.call.open
-        frontend.reasoning_syntax.terminal_markers.append(opener)
+        if opener and not tools.syntax.HasField("frame"):
+            frontend.reasoning_syntax.terminal_markers.append(opener)
 
 
 def _pair(open: str, close: str = "") -> pb.DelimiterPair:
     return pb.DelimiterPair(open=open, close=close)
 
 
-def _think(open: str, close: str, *, newlines: bool, tokens: tuple[str, ...] = ()) -> Reasoning:
+def think_tags(open: str, close: str, *, newlines: bool, tokens: tuple[str, ...] = ()) -> Reasoning:
+    """Reasoning between two delimiters, inside which one newline each is syntax or not."""
     return Reasoning(
         pb.REASONING_PARSER_THINK_TAGS,
         pb.ReasoningSyntax(
@@ -62,13 +65,15 @@ def _think(open: str, close: str, *, newlines: bool, tokens: tuple[str, ...] = (
     )
 
 
-THINK = _think("<think>", "</think>", newlines=True)
+THINK = think_tags("<think>", "</think>", newlines=True)
 """Think tags on lines of their own: Qwen, GLM, MiniMax, DeepSeek R1."""
-INLINE_THINK = _think("<think>", "</think>", newlines=False)
+INLINE_THINK = think_tags("<think>", "</think>", newlines=False)
 """Think tags whose every character inside is reasoning: DeepSeek V3.1 and later, Kimi K2."""
-BRACKET_THINK = _think("[THINK]", "[/THINK]", newlines=False)
+BRACKET_THINK = think_tags("[THINK]", "[/THINK]", newlines=False)
 """Mistral's control tokens."""
-THOUGHT_CHANNEL = _think("<|channel>thought\n", "<channel|>", newlines=True, tokens=("<|channel>",))
+THOUGHT_CHANNEL = think_tags(
+    "<|channel>thought\n", "<channel|>", newlines=True, tokens=("<|channel>",)
+)
 """Gemma 4's thought channel."""
 XTML_THINK = Reasoning(
     pb.REASONING_PARSER_XTML_THINK,
