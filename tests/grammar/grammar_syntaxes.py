@@ -61,7 +61,7 @@ class Case:
         """The end of a prompt that settles nothing about reasoning."""
         return self.envelope[0]
 
-    def walker(self) -> Walker:
+    def walker(self, *, leading_strip: bool = False) -> Walker:
         """Constraints and parsers over a vocabulary that has the syntax's markers as pieces."""
         facts = self.frontend()
         closers: list[str] = []
@@ -73,7 +73,8 @@ class Case:
                 closers.append(f"\n{tools.value.close}")
         if (reasoning := facts.reasoning_syntax) is not None:
             closers += [reasoning.delimiters.open, reasoning.delimiters.close]
-        return walker(facts, self.special, [text for text in closers if text])
+        spelled = [text for text in closers if text]
+        return walker(facts, self.special, spelled, leading_strip=leading_strip)
 
 
 CASES = {

@@ -33,9 +33,10 @@ PIECES = [
 class WalkTokens:
     """A tokenizer for tests: every byte, some pieces of text, and special tokens."""
 
-    leading_strip = False
-
-    def __init__(self, special: Iterable[str], closers: Iterable[str] = ()) -> None:
+    def __init__(
+        self, special: Iterable[str], closers: Iterable[str] = (), *, leading_strip: bool = False
+    ) -> None:
+        self.leading_strip = leading_strip
         specials = list(dict.fromkeys(special))
         texts = [text for text in dict.fromkeys([*PIECES, *closers]) if text not in specials]
         self._bytes = [bytes([byte]) for byte in range(256)]
@@ -143,11 +144,15 @@ class Walker:
 
 
 def walker(
-    frontend: PreparedFrontend, special: Iterable[str], closers: Iterable[str] = ()
+    frontend: PreparedFrontend,
+    special: Iterable[str],
+    closers: Iterable[str] = (),
+    *,
+    leading_strip: bool = False,
 ) -> Walker:
     """A core's constraints over a vocabulary with these special tokens; `closers` are markers
     that stand as text."""
-    tokens = WalkTokens(special, closers)
+    tokens = WalkTokens(special, closers, leading_strip=leading_strip)
     facts = replace(frontend, eos_tokens=(tokens.eos,))
     return Walker(facts, tokens, Constraints(facts, tokens, marks_of(facts, tokens)))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from helios.errors import RequestError
 from helios.frontend.grammar.lark import (
+    NO_TEXT,
     NOTHING,
     ForeignPart,
     Writer,
@@ -67,7 +68,9 @@ def _choice(writer: Writer, answer: Answer) -> str:
         raise _bad(answer, "must be a list of texts")
     if not 0 < len(choices) <= MAX_CHOICES:
         raise _bad(answer, f"must have 1 to {MAX_CHOICES} choices")
-    return writer.rule(either(*map(literal, choices)))
+    listed = either(*map(literal, choices))
+    writer.parts.append(ForeignPart(answer.where, choices, f"start: {listed or NO_TEXT}"))
+    return writer.rule(listed)
 
 
 def _grammar(writer: Writer, answer: Answer) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 NOTHING = ""
+NO_TEXT = '""'
+"""The empty text where Lark needs an expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class Writer:
 
     def fill(self, name: str, body: str) -> None:
         """The body of a reserved rule."""
-        self._rules.append(f"{name}: {body or literal_nothing()}")
+        self._rules.append(f"{name}: {body or NO_TEXT}")
 
     def json(self, document: Mapping[str, object]) -> str:
         """Any text of JSON that a schema allows."""
@@ -128,7 +130,7 @@ class Writer:
 
     def grammar(self, start: str) -> str:
         """The whole as llguidance reads it."""
-        lines = ["%llguidance {}", f"start: {start or literal_nothing()}", *self._rules]
+        lines = ["%llguidance {}", f"start: {start or NO_TEXT}", *self._rules]
         own = {"name": "envelope", "lark_grammar": "\n".join(lines) + "\n"}
         return json.dumps({"grammars": [own, *self._nested]})
 
@@ -137,10 +139,5 @@ class Writer:
         name = self._names.get(key)
         if name is None:
             name = self._names[key] = f"{letter}{len(self._names)}"
-            self._rules.append(f"{name}{options}: {body or literal_nothing()}")
+            self._rules.append(f"{name}{options}: {body or NO_TEXT}")
         return name
-
-
-def literal_nothing() -> str:
-    """The empty text where Lark needs an expression."""
-    return '""'
