@@ -119,6 +119,7 @@ class Executor {
 
   int threads() const { return pool_.threads(); }
   Pool& pool() { return pool_; }
+  const Kernels& kernels() const { return kernels_; }
   std::mutex& busy() { return busy_; }
   const char* isa() const { return kernels_.name; }
   // Returns the program's number. Capacities bound the extents of every run. The workspace lies in

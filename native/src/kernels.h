@@ -84,6 +84,12 @@ struct Kernels {
   float (*largest)(const float* x, int64_t n);
   // Sum of exp((x - shift) * factor); the terms go to `terms` if that is not null.
   double (*sum_exp)(const float* x, float shift, float factor, float* terms, int64_t n);
+
+  // Ceilings: multiply-accumulates done from registers alone, and bytes read. All return a number
+  // that depends on the work, so that no compiler leaves it out.
+  int64_t (*probe_integer)(int64_t rounds, int64_t* done);
+  int64_t (*probe_float)(int64_t rounds, int64_t* done);
+  int64_t (*probe_read)(const uint8_t* data, int64_t nbytes);
 };
 
 // Positions of history are folded in spans of this length, aligned to multiples of it.

@@ -15,6 +15,7 @@
 #include "gguf.h"
 #include "memory.h"
 #include "pack.h"
+#include "probe.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -82,6 +83,20 @@ std::map<std::string, std::pair<int64_t, int64_t>> profile(
   const nb::gil_scoped_release released;
   return executor.profile(program,
                           {std::get<0>(extents), std::get<1>(extents), std::get<2>(extents)});
+}
+
+nb::dict ceilings(Executor& executor) {
+  Ceilings found;
+  {
+    const nb::gil_scoped_release released;
+    const std::lock_guard lock(executor.busy());
+    found = measure_ceilings(executor.kernels(), executor.pool());
+  }
+  nb::dict told;
+  told["integer_macs"] = found.integer_macs;
+  told["float_macs"] = found.float_macs;
+  told["read_bytes"] = found.read_bytes;
+  return told;
 }
 
 void pack_matrix(Executor& executor, const std::string& storage, const std::string& layout,
@@ -167,6 +182,7 @@ NB_MODULE(_native, m) {
       .def("unload", &Executor::unload, "program"_a)
       .def("run", run, "program"_a, "extents"_a, "before"_a, "after"_a)
       .def("profile", profile, "program"_a, "extents"_a)
+      .def("ceilings", ceilings)
       .def("pack", pack_matrix, "storage"_a, "layout"_a, "rows"_a, "columns"_a, "source"_a,
            "destination"_a);
 }

@@ -101,6 +101,12 @@ class Executor:
         Nanoseconds of processor time with one thread, else of wall time.
         """
 
+    def ceilings(self) -> dict[str, float]:
+        """What all threads can do at best, per nanosecond.
+
+        `integer_macs` (8-bit), `float_macs` and `read_bytes` (beyond the caches).
+        """
+
     def pack(
         self,
         storage: str,

@@ -144,17 +144,11 @@ HK float weigh(const helios::AttentionTask& task, float* scores, int64_t low, in
   *running = maximum;
   vf total = zero();
   for (int64_t i = 0; i < kPositions; i += W) {
-    const vf e = vexp(sub(load(scores + i), set(maximum)));
+    const vf e = exp_falling(sub(load(scores + i), set(maximum)));
     store(scores + i, e);
     total = add(total, e);
   }
   return sum(total);
-}
-
-HK void exp_all(float* x, int64_t n) {
-  for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
-    store_some(x + i, vexp(load_some(x + i, lanes)), lanes);
-  });
 }
 
 HK void rescale(float* row, float factor, int64_t n) {
@@ -189,7 +183,7 @@ void merge(float* maximum, float* total, float* output, const float* other_maxim
     alignas(64) float factors[W] = {};
     factors[0] = maximum[q] - top;
     factors[1] = other_maximum[q] - top;
-    store(factors, vexp(load(factors)));
+    store(factors, exp_falling(load(factors)));
     maximum[q] = top;
     total[q] = total[q] * factors[0] + other_total[q] * factors[1];
     float* row = output + q * padded;
@@ -236,7 +230,7 @@ HK void fold_block(const helios::AttentionTask& task, const AttentionScratch& s,
     const float weight = weigh(task, scores, low, high, s.maximum + q, s.correction + q);
     alignas(64) float factor[W] = {};
     factor[0] = s.correction[q];
-    store(factor, vexp(load(factor)));
+    store(factor, exp_falling(load(factor)));
     s.total[q] = previous * factor[0] + weight;
     rescale(s.output + q * padded, factor[0], padded);
   }
@@ -275,7 +269,7 @@ void normalise(float maximum, float total, const float* output, const float* sin
     const float top = *sink > maximum ? *sink : maximum;
     factors[0] = maximum - top;
     factors[1] = *sink - top;
-    store(factors, vexp(load(factors)));
+    store(factors, exp_falling(load(factors)));
     total = total * factors[0] + factors[1];
   } else {
     factors[0] = 1.0f;

@@ -12,6 +12,7 @@ namespace {
 #include "kernels/rows.inl"
 #include "kernels/attention.inl"
 #include "kernels/vocabulary.inl"
+#include "kernels/probes.inl"
 
 }  // namespace
 
@@ -44,6 +45,9 @@ const Kernels HELIOS_JOIN(kernels_, HELIOS_KERNELS) = {
     .argmax = argmax,
     .largest = largest_of,
     .sum_exp = sum_exp,
+    .probe_integer = probe_integer,
+    .probe_float = probe_float,
+    .probe_read = probe_read,
 };
 
 }  // namespace helios

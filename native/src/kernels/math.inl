@@ -1,13 +1,10 @@
 // Elementary functions. One routine serves every lane and every tail, so that a number does not
 // depend on where in a row it stands.
 
-// exp(x) to about one unit in the last place; 0 below -87.3 and infinite above 88.3, where powers of
-// two end.
-HK vf vexp(vf x) {
-  const vf lowest = set(-87.3365447f), highest = set(88.3762626f);
-  const vf limited = vmin(vmax(x, lowest), highest);
-  const vf n = nearest(mul(limited, set(1.44269504088896341f)));
-  vf r = fma(n, set(-0.693359375f), limited);
+// exp(x) for x between -87.3 and 88.3, to about one unit in the last place.
+HK vf exp_inside(vf x) {
+  const vf n = nearest(mul(x, set(1.44269504088896341f)));
+  vf r = fma(n, set(-0.693359375f), x);
   r = fma(n, set(2.12194440e-4f), r);
   vf p = set(1.9875691500e-4f);
   p = fma(p, r, set(1.3981999507e-3f));
@@ -16,9 +13,20 @@ HK vf vexp(vf x) {
   p = fma(p, r, set(1.6666665459e-1f));
   p = fma(p, r, set(5.0000001201e-1f));
   p = fma(p, mul(r, r), add(r, set(1.0f)));
-  const vf power = as_float(shift_left<23>(iadd(to_int(n), iset(127))));
-  const vf infinite = select(less(highest, x), set(__builtin_inff()), mul(p, power));
-  return select(less(x, lowest), zero(), infinite);
+  return mul(p, as_float(shift_left<23>(iadd(to_int(n), iset(127)))));
+}
+
+constexpr float kLowest = -87.3365447f, kHighest = 88.3762626f;  // where powers of two end
+
+// exp(x) for x <= 0; 0 below -87.3.
+HK vf exp_falling(vf x) {
+  return select(less(x, set(kLowest)), zero(), exp_inside(vmax(x, set(kLowest))));
+}
+
+// exp(x) for any x; infinite above 88.3.
+HK vf vexp(vf x) {
+  const vf e = exp_falling(vmin(x, set(kHighest)));
+  return select(less(set(kHighest), x), set(__builtin_inff()), e);
 }
 
 // tanh(x): an odd polynomial where 1 - 2 / (exp(2x) + 1) would cancel.

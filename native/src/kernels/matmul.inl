@@ -311,6 +311,7 @@ HK void small_product(const float* a, int64_t a_stride, const float* b, int64_t 
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < N; ++v) acc[r][v] = add_to ? load(c + r * c_stride + v * W) : zero();
+#pragma GCC unroll 4
   for (int64_t k = 0; k < depth; ++k) {
     vf row[N];
 #pragma GCC unroll 4

@@ -39,7 +39,7 @@ double sum_exp(const float* x, float shift, float factor, float* terms, int64_t 
     vf partial = zero();
     for_vectors(length, [&](int64_t i, int lanes) __attribute__((always_inline)) {
       const vf v = load_some(x + begin + i, lanes);
-      vf e = vexp(mul(sub(v, set(shift)), set(factor)));
+      vf e = exp_falling(mul(sub(v, set(shift)), set(factor)));
       if (lanes < W) {
         alignas(64) float kept[W];
         store(kept, e);
