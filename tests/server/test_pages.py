@@ -43,11 +43,11 @@ def test_metrics(serving: Serving) -> None:
     text = serving.request("GET", "/metrics").text
     assert 'helios_requests_total{endpoint="chat",outcome="completed"} 1.0' in text
     assert 'helios_requests_total{endpoint="chat",outcome="refused"} 1.0' in text
-    assert "helios_output_tokens_total" in text
+    assert "helios_response_output_tokens_total" in text
     assert "helios_time_to_first_token_seconds_count 1.0" in text
     assert "helios_requests_active 0.0" in text
-    assert "helios_engine_steps_total 7.0" in text
-    assert "helios_engine_slots 4.0" in text
+    assert "helios_steps_total 7.0" in text
+    assert "helios_slots 4.0" in text
     labels = set(re.findall(r'(\w+)="', text))
     assert labels <= {"endpoint", "outcome", "le"}
 

@@ -171,8 +171,8 @@ def test_a_device_that_fails_gives_500_and_the_server_serves_on() -> None:
 def test_engine_metrics_are_exposed(simulated: Simulated) -> None:
     simulated.chat(max_tokens=4)
     text = simulated.request("GET", "/metrics").text
-    assert "helios_engine_decode_steps_total" in text
-    assert "helios_engine_constrained_max_inflight 0.0" in text
+    assert "helios_decode_steps_total" in text
+    assert "helios_constrained_max_inflight 0.0" in text
     stats = simulated.engine.stats()
-    assert f"helios_engine_sampled_tokens_total {float(stats['sampled_tokens_total'])}" in text
+    assert f"helios_sampled_tokens_total {float(stats['sampled_tokens_total'])}" in text
     assert json.dumps(stats)

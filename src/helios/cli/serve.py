@@ -16,6 +16,7 @@ from helios.core.reader import authenticate, authorize
 from helios.core.trust import TrustStore
 from helios.ignition.options import PrepareOptions
 from helios.runtime.loader import LoadOptions
+from helios.scheduler.policy import SchedulerPolicy
 from helios.server.app import build_app
 from helios.server.assembly import Assembly, assemble
 from helios.server.lifecycle import DEFAULT_HOST, DEFAULT_PORT, DRAIN_SECONDS
@@ -44,6 +45,10 @@ def serve(
     materialize: Annotated[
         list[str] | None, typer.Option(help="Allow an approximate layout: NAME=BOUND.")
     ] = None,
+    step_tokens: Annotated[
+        int, typer.Option(help="Most tokens of a step that decodes, for latency; 0: no bound.")
+    ] = 0,
+    prefix_cache: Annotated[bool, typer.Option(help="Reuse the history of equal prefixes.")] = True,
     accept: Annotated[str, typer.Option(help="Publisher namespace that you accept.")] = "",
     queue: Annotated[int, typer.Option(help="Requests that may wait.")] = Limits().queue_capacity,
     api_key: Annotated[
@@ -81,6 +86,7 @@ def serve(
                 limits,
                 lambda _, done, total: update(done, total),
                 startup,
+                SchedulerPolicy(step_tokens=step_tokens, prefix_cache=prefix_cache),
             )
     finally:
         if report is not None:

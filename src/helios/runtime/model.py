@@ -2,11 +2,15 @@
 
 import threading
 from collections import deque
+from collections.abc import Mapping
 from queue import Empty, SimpleQueue
 from types import TracebackType
 
 from helios.compile.composition import CompiledModel
+from helios.contract.kinds import CompletionField, HistoryKind, ValueSource
+from helios.contract.operation import Operation
 from helios.contract.submission import Completion, Geometry, Submission, Variant
+from helios.contract.tensor import Dim
 from helios.errors import DeviceError, HeliosError
 from helios.runtime.completions import CompletionReader
 from helios.runtime.device import StepRunner
@@ -108,6 +112,11 @@ class Model:
 
 def _geometry(compiled: CompiledModel) -> Geometry:
     contract, plan = compiled.contract, compiled.plan
+    widths = {
+        binding.source: contract.transport[binding.destination].type.shape[-1]
+        for graph in contract.graphs_of(Operation.INITIALIZE)
+        for binding in graph.bindings
+    }
     return Geometry(
         context_tokens=plan.limits.context,
         page_tokens=contract.cache.page_tokens,
@@ -123,9 +132,31 @@ def _geometry(compiled: CompiledModel) -> Geometry:
                 rows=min(g.rows, plan.limits.sequences),
                 tokens=min(g.tokens, max(plan.limits.batch_tokens, 1)),
                 width=g.width,
+                cursor_lag=-1 if g.draft_cursor is None else g.draft_cursor.lag_tokens,
             )
             for g in contract.graphs
         ),
         frames=max((b.copies for b in plan.buffers), default=1),
         cache_identity=contract.cache_identity,
+        recurrent=any(h.kind is HistoryKind.RECURRENT for h in contract.cache.histories),
+        eos_capacity=_width(widths, ValueSource.EOS_TOKENS),
+        bias_capacity=_width(widths, ValueSource.LOGIT_BIAS_TOKENS),
+        alternatives=_alternatives(compiled),
     )
+
+
+def _width(widths: Mapping[ValueSource, Dim], source: ValueSource) -> int:
+    """How many entries of a source a slot's state rows hold; none if the program takes none."""
+    width = widths.get(source, 0)
+    return width if isinstance(width, int) else 0
+
+
+def _alternatives(compiled: CompiledModel) -> int:
+    """The most alternatives that every sampling graph reports with a token."""
+    shapes = {b.name: b.shape for b in compiled.plan.buffers}
+    reported = [
+        shapes[g.completion[CompletionField.TOP_TOKENS]][-1]
+        for g in compiled.contract.graphs
+        if CompletionField.TOP_TOKENS in g.completion
+    ]
+    return min(reported, default=0)

@@ -1,6 +1,6 @@
 """From a trusted core to a service that can answer: model, engine and frontend, tied together."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from helios.compile.report import StartupReport
 from helios.core.reader import Core
@@ -8,7 +8,10 @@ from helios.engine.engine import Engine
 from helios.frontend.model import load_frontend
 from helios.runtime.device import DeviceRuntime
 from helios.runtime.loader import LoadedModel, LoadOptions, Progress, load_model
+from helios.scheduler.policy import SchedulerPolicy
 from helios.server.service import Limits, ServedModel, Service
+
+_DEFAULT_POLICY = SchedulerPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +30,12 @@ def assemble(
     limits: Limits,
     progress: Progress | None = None,
     report: StartupReport | None = None,
+    policy: SchedulerPolicy = _DEFAULT_POLICY,
 ) -> Assembly:
     """Load a core on a runtime and put an engine and a service in front of it.
 
     The frontend is made first: a tokenizer or template that can't be used should stop start-up
-    before weights are loaded.
+    before weights are loaded. The requests that may be active are those the plan has room for.
     """
     report = report or StartupReport()
     contract = core.contract
@@ -46,6 +50,7 @@ def assemble(
         loaded.model,
         queue_capacity=limits.queue_capacity,
         monitor_factory=frontend.monitor,
+        policy=policy,
     )
     model = ServedModel(
         id=loaded.contract.served_id,
@@ -55,4 +60,5 @@ def assemble(
         defaults=loaded.contract.defaults,
         frontend=frontend,
     )
+    limits = replace(limits, max_active=loaded.plan.limits.sequences)
     return Assembly(Service(model, engine, limits, report), engine, loaded)
