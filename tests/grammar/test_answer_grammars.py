@@ -234,13 +234,35 @@ for _ in range(100):
             },
             ".properties.a",
         ),
-        (DEEP, ""),
+        ({"items": {"const": {"id": 2**64}}}, ".items.const"),
+        ({"anyOf": [{"enum": [1, 2**53 + 1]}]}, ".anyOf[0].enum"),
     ],
 )
 def test_the_part_of_a_schema_is_named(schema: dict[str, Any], path: str) -> None:
     with pytest.raises(RequestError) as caught:
         WALKER.constraints.answer(Answer(AnswerKind.JSON, schema, WHERE))
     assert caught.value.field == WHERE + path
+
+
+def test_a_schema_that_is_too_deep() -> None:
+    with pytest.raises(RequestError) as caught:
+        WALKER.constraints.answer(Answer(AnswerKind.JSON, DEEP, WHERE))
+    assert caught.value.field.startswith(f"{WHERE}.items.items")
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"minimum": 2**53 + 1, "maximum": 2**53 + 8},
+        {"minimum": -(2**63), "maximum": 2**63 - 1},
+        {"exclusiveMinimum": 2**60 - 1, "exclusiveMaximum": 2**60 + 1000},
+    ],
+)
+def test_bounds_beyond_double_precision_are_kept(bounds: dict[str, int]) -> None:
+    schema = {"type": "integer", **bounds}
+    for seed in range(4):
+        found = json.loads(walked(Answer(AnswerKind.JSON, schema, WHERE), seed, restless=30))
+        Draft202012Validator(schema).validate(found)
 
 
 def test_a_leading_space_belongs_to_some_tokenizers() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from helios.errors import RequestError
 from helios.frontend.grammar.lark import ForeignPart
 from helios.frontend.grammar.limits import parser_limits
-from helios.frontend.grammar.schemas import children, compact, rooted_at
+from helios.frontend.grammar.schemas import children, compact, dotted, rooted_at
 
 _MOST_TRIALS = 400
 _UNIMPLEMENTED = re.compile(r'Unimplemented keys: \["([^"]+)"')
@@ -55,7 +55,7 @@ class _Search:
             inner = (*pointer, *steps)
             found = _try(compact(rooted_at(self._root, inner)))
             if found and _kind(found) == _kind(error):
-                return self.deepest(f"{where}{_dotted(steps)}", found, inner)
+                return self.deepest(f"{where}{dotted(steps)}", found, inner)
         return where + _keyword(schema, error), error
 
     def _at(self, pointer: tuple[str, ...]) -> dict[str, object]:
@@ -78,10 +78,6 @@ def _keyword(schema: dict[str, object], error: str) -> str:
     if "regex" in error and "pattern" in schema:
         return ".pattern"
     return ".type" if "Invalid type" in error and "type" in schema else ""
-
-
-def _dotted(steps: tuple[str, ...]) -> str:
-    return "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in steps)
 
 
 def _try(grammar: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from helios.errors import RequestError
+from helios.frontend.grammar.numbers import inexact_field, within_doubles
 
 _FORMATS = frozenset(
     {
@@ -41,7 +42,7 @@ _OBJECT_RULES = ("properties", "patternProperties", "required", "additionalPrope
 _COMBINING = ("$ref", "anyOf", "oneOf", "allOf")
 
 Steps = tuple[str, ...]
-Change = Callable[[object], object]
+Change = Callable[[dict[str, object], Steps], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,11 @@ def rooted(root: Mapping[str, object], schema: Mapping[str, object]) -> dict[str
     return {**moved, "$defs": {"root": _moved(root)}}
 
 
+def dotted(steps: Steps) -> str:
+    """Steps as they stand behind a field's name."""
+    return "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in steps)
+
+
 def resolve(schema: object, root: Mapping[str, object]) -> Mapping[str, object]:
     """What a schema that is nothing but a reference refers to; any other schema as it is.
     Circles and references that lead nowhere end at a schema that still has one."""
@@ -173,20 +179,21 @@ def _parse(text: str, where: str) -> object:
 
 
 def _cleaned(schema: dict[str, object], where: str, depth: int) -> dict[str, object]:
-    """A copy without formats that can't be enforced; refuses one that is too deep."""
+    """A copy without what can't be enforced and need not be; refuses what can't and must."""
     if depth > _DEEPEST:
         raise _bad(where, f"is nested more than {_DEEPEST} levels deep", None)
     copy = _replaced(
-        schema,
-        lambda child: _cleaned(child, where, depth + 1) if isinstance(child, dict) else child,
+        schema, lambda child, steps: _cleaned(child, f"{where}{dotted(steps)}", depth + 1)
     )
     if copy.get("format") not in _FORMATS:
         copy.pop("format", None)
-    return copy
+    if field := inexact_field(copy):
+        raise _bad(f"{where}.{field}", "holds a number that can't be written exactly", copy[field])
+    return within_doubles(copy)
 
 
 def _closed(schema: dict[str, object]) -> dict[str, object]:
-    copy = _replaced(schema, lambda child: _closed(child) if isinstance(child, dict) else child)
+    copy = _replaced(schema, lambda child, _: _closed(child))
     others = ("additionalProperties", "patternProperties", "unevaluatedProperties")
     if isinstance(copy.get("properties"), dict) and not any(key in copy for key in others):
         copy["additionalProperties"] = False
@@ -211,7 +218,7 @@ def _refers(schema: Mapping[str, object]) -> bool:
 
 def _moved(schema: Mapping[str, object]) -> dict[str, object]:
     """A schema whose references from the root lead to where the root is moved."""
-    copy = _replaced(schema, lambda child: _moved(child) if isinstance(child, dict) else child)
+    copy = _replaced(schema, lambda child, _: _moved(child))
     reference = copy.get("$ref")
     if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
         copy["$ref"] = f"#/$defs/root{reference[1:]}"
@@ -220,18 +227,22 @@ def _moved(schema: Mapping[str, object]) -> dict[str, object]:
 
 def _replaced(schema: Mapping[str, object], change: Change) -> dict[str, object]:
     """A copy whose inner schemas are changed; all else stays, in order."""
+
+    def changed(child: object, *steps: str) -> object:
+        return change(child, steps) if isinstance(child, dict) else child
+
     copy = dict(schema)
     for key in _NAMED:
         named = copy.get(key)
         if isinstance(named, dict):
-            copy[key] = {name: change(child) for name, child in named.items()}
+            copy[key] = {name: changed(child, key, name) for name, child in named.items()}
     for key in (*_LISTED, "items"):
         listed = copy.get(key)
         if isinstance(listed, list):
-            copy[key] = [change(child) for child in listed]
+            copy[key] = [changed(child, key, str(n)) for n, child in enumerate(listed)]
     for key in _SINGLE:
-        if isinstance(copy.get(key), dict):
-            copy[key] = change(copy[key])
+        if key in copy:
+            copy[key] = changed(copy[key], key)
     return copy
 
 
