@@ -20,6 +20,7 @@ class Family:
     close: str = ""
     tool_response: tuple[str, str] = ("", "")
     boundaries: tuple[str, ...] = ("system",)
+    tags: tuple[str, str] | None = None  # instead of the outermost ones of `tools`
     states: tuple[tuple[dict[str, bool], str], ...] = field(default=(({}, "absent"),))
 
 
@@ -187,8 +188,8 @@ def kimi(thought: str) -> str:
         + "{% elif message.role == 'tool' %}<|im_system|>tool<|im_middle|>"
         "## Return of {{ message.tool_call_id }}\n{% endif %}{{ message.content }}"
         "{% if message.tool_calls %}<|tool_calls_section_begin|>"
-        "{% for call in message.tool_calls %}<|tool_call_begin|>functions."
-        "{{ call.function.name }}:{{ loop.index0 }}"
+        "{% for call in message.tool_calls %}<|tool_call_begin|>"
+        "functions.{{ call.function.name }}:{{ loop.index0 }}"
         "<|tool_call_argument_begin|>{{ call.function.arguments | tojson }}<|tool_call_end|>"
         "{% endfor %}<|tool_calls_section_end|>{% endif %}<|im_end|>{% endfor %}"
         "{% if add_generation_prompt %}<|im_assistant|>assistant<|im_middle|>{% endif %}"
@@ -300,6 +301,23 @@ GRANITE_3 = (
     "{% if add_generation_prompt %}<|start_of_role|>assistant<|end_of_role|>{% endif %}"
 )
 
+JSON_LIST = (
+    "{{{{ message.content }}}}{{% if message.tool_calls %}}{}["
+    "{{% for call in message.tool_calls %}}"
+    '{{{{ {{"name": call.function.name, "arguments": call.function.arguments}} | tojson }}}}'
+    "{{% if not loop.last %}}, {{% endif %}}{{% endfor %}}]{}{{% endif %}}"
+)
+GRANITE_3_3 = (
+    "<|start_of_role|>system<|end_of_role|>"
+    "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
+    "{% if tools %}Write <|tool_call|> followed by a JSON list of tools.{{ tools | tojson }}"
+    "{% endif %}{% if thinking %}Write your thoughts between <think></think>.{% endif %}"
+    "<|end_of_text|>\n{% for message in messages if message.role != 'system' %}"
+    "<|start_of_role|>{{ message.role }}<|end_of_role|>{{ message.content }}<|end_of_text|>\n"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}<|start_of_role|>assistant<|end_of_role|>{% endif %}"
+)
+
 GEMMA_4_TOKENS = (
     "<|turn>", "<turn|>", "<|tool_call>", "<tool_call|>", '<|"|>', "<|channel>", "<channel|>",
     "<|tool_response>", "<tool_response|>", "<|think|>",
@@ -380,6 +398,20 @@ ATEM = (
     "{% else %}<|start|>{{ message.role }}<|message|>{{ message.content }}"
     "{% if tools and loop.first %}{{ tools | tojson }}{% endif %}<|eot|>{% endif %}"
     "{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}"
+)
+
+# The family's own end token takes another name here: the one that the tiny model ends texts with.
+XTML = (
+    "{% for message in messages %}"
+    '<|open|>message role="{{ message.role }}"<|sep|>'
+    "{% if message.role == 'assistant' %}"
+    "<|open|>think<|sep|>{{ message.reasoning_content or '' }}<|close|>think<|sep|>"
+    "<|open|>response<|sep|>{{ message.content }}<|close|>response<|sep|>"
+    "{% else %}{{ message.content }}{% if tools and loop.first %}{{ tools | tojson }}{% endif %}"
+    "{% endif %}<|close|>message<|sep|><|end|>{% endfor %}"
+    '{% if add_generation_prompt %}<|open|>message role="assistant"<|sep|>'
+    "{% if thinking is defined and not thinking %}<|open|>response<|sep|>"
+    "{% else %}<|open|>think<|sep|>{% endif %}{% endif %}"
 )
 
 FAMILIES = {
@@ -599,6 +631,64 @@ FAMILIES = {
         close="<end_of_turn>",
         boundaries=(),
     ),
+    "nemotron": Family(
+        chatml(JSON_LIST.format("<TOOLCALL>", "</TOOLCALL>"), "<think>\n"),
+        (*CHATML, *THINK_TOKENS),
+        "json-list-tags",
+        "think",
+        open=CHATML_OPEN,
+        close=CHATML_CLOSE,
+        states=(({}, "open"),),
+        tags=("<TOOLCALL>", "</TOOLCALL>"),
+    ),
+    "lfm2": Family(
+        chatml(
+            "{{ message.content }}{% if message.tool_calls %}<|tool_call_start|>["
+            "{% for call in message.tool_calls %}{{ call.function.name }}("
+            "{% for key, value in call.function.arguments | items %}{{ key }}={{ value | tojson }}"
+            "{% if not loop.last %}, {% endif %}{% endfor %})"
+            "{% if not loop.last %}, {% endif %}{% endfor %}]<|tool_call_end|>{% endif %}",
+            "",
+        ),
+        (*CHATML, "<|tool_call_start|>", "<|tool_call_end|>"),
+        "pythonic",
+        open=CHATML_OPEN,
+        close=CHATML_CLOSE,
+        tags=("<|tool_call_start|>", "<|tool_call_end|>"),
+    ),
+    "seed-oss": Family(
+        chatml(FUNCTION_CALLS.replace("tool_call>", "seed:tool_call>"), ""),
+        (*CHATML, "<seed:tool_call>", "</seed:tool_call>"),
+        "function-tags",
+        open=CHATML_OPEN,
+        close=CHATML_CLOSE,
+        tags=("<seed:tool_call>", "</seed:tool_call>"),
+    ),
+    "granite-3.3": Family(
+        GRANITE_3_3,
+        GRANITE_TOKENS,
+        "granite-list",
+        "inline-think",
+        ("thinking",),
+        "<|start_of_role|>assistant<|end_of_role|>",
+        "<|end_of_text|>",
+    ),
+    "kimi-k2-ids": Family(
+        kimi("").replace("functions.{{ call.function.name }}:{{ loop.index0 }}", "{{ call.id }}"),
+        KIMI_TOKENS,
+        "numbered-sections",
+        open="<|im_assistant|>assistant<|im_middle|>",
+        close="<|im_end|>",
+    ),
+    "phi-3": Family(
+        "{% for message in messages %}<|{{ message.role }}|>\n{{ message.content }}<|end|>\n"
+        "{% endfor %}{{ '<|assistant|>\n' if add_generation_prompt else eos_token }}",
+        ("<|user|>", "<|assistant|>", "<|system|>"),
+        "prompted",
+        open="<|assistant|>\n",
+        close="<|end|>",
+        boundaries=(),
+    ),
     "gpt-oss": Family(
         HARMONY,
         HARMONY_TOKENS,
@@ -607,6 +697,16 @@ FAMILIES = {
         open="<|start|>assistant",
         close="<|end|>",
         boundaries=("system", "developer"),
+    ),
+    "kimi-k3": Family(
+        XTML,
+        ("<|open|>", "<|close|>", "<|sep|>"),
+        "xtml",
+        "xtml-think",
+        ("thinking",),
+        '<|open|>message role="assistant"<|sep|>',
+        "<|end|>",
+        states=(({}, "open"), ({"thinking": True}, "open"), ({"thinking": False}, "absent")),
     ),
     "muse": Family(
         ATEM, ATEM_TOKENS, "atem", "recipients", open="<|start|>assistant", close="<|eot|>"

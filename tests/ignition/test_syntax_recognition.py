@@ -61,7 +61,7 @@ def test_what_a_template_writes_is_recognised(name: str, tmp_path: Path) -> None
     family = FAMILIES[name]
     deployment = deploy(tmp_path, family)
     frontend = deployment.contract.model.frontend
-    assert_tools(frontend, family.tools)
+    assert_tools(frontend, family.tools, family.tags)
     assert_reasoning(frontend, family.reasoning)
     assert tuple(frontend.thinking_switches) == family.switches
     assert frontend.assistant.open == family.open
@@ -81,14 +81,20 @@ def test_what_a_template_writes_is_recognised(name: str, tmp_path: Path) -> None
         assert found.value == state, arguments
 
 
-def assert_tools(frontend: pb.FrontendContract, name: str) -> None:
+def assert_tools(
+    frontend: pb.FrontendContract, name: str, tags: tuple[str, str] | None = None
+) -> None:
     if name == "none":
         assert frontend.tool_parser == pb.TOOL_PARSER_NONE
         assert not frontend.HasField("tool_syntax")
         return
     expected = PROMPTED if name == "prompted" else TOOL_SYNTAXES[name]
     assert frontend.tool_parser == expected.parser
-    assert frontend.tool_syntax == expected.syntax
+    syntax = pb.ToolSyntax()
+    syntax.CopyFrom(expected.syntax)
+    if tags:
+        syntax.block.open, syntax.block.close = tags
+    assert frontend.tool_syntax == syntax
 
 
 def assert_reasoning(frontend: pb.FrontendContract, name: str) -> None:

@@ -1,17 +1,17 @@
 """Everything about a chat template that the frontend contract states: recognised, or as told."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from helios.errors import ConfigurationError, ContractError
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
 from helios.ignition.boundary_rules import boundary_rules
-from helios.ignition.envelope import assistant_envelope
+from helios.ignition.envelope import Terminals, assistant_envelope
 from helios.ignition.options import SyntaxChoice
 from helios.ignition.preparation import syntaxes as s
 from helios.ignition.preparation.syntax_names import NONE, named_reasoning, named_tools
 from helios.ignition.preparation.tool_prompt import PROMPTED, with_tools
+from helios.ignition.probe import ANSWER, QUESTION, TOOL, TOOLS, Message, rendered
 from helios.ignition.reasoning_recognition import (
     FRAMES,
     recognise_frames,
@@ -58,7 +58,7 @@ def without_template(choice: SyntaxChoice) -> ChatSyntax:
 def chat_syntax(
     template: Template,
     tokenizer: Tokenizer,
-    special_tokens: Collection[str],
+    terminals: Terminals,
     choice: SyntaxChoice,
 ) -> ChatSyntax:
     """Recognise what the user does not say.
@@ -68,7 +68,7 @@ def chat_syntax(
     framed = _frames(template, choice)
     reasoning = framed[1] if framed else _reasoning(template, choice)
     switches = _switches(template, reasoning, choice)
-    envelope = assistant_envelope(template, special_tokens, reasoning, switches)
+    envelope = assistant_envelope(template, terminals, reasoning, switches)
     if envelope is None and reasoning is not None:
         if choice.reasoning is not None:
             raise ConfigurationError(
@@ -86,11 +86,18 @@ def chat_syntax(
         tools = recognise_tools(template, tokenizer, envelope, reasoning)
     _check_pair(tools, reasoning, tokenizer)
     source = template.source
-    # The preamble teaches JSON tags to a template that tells of no tools.
-    teachable = tools == s.JSON_TAGS if choice.tools is not None else tools is None
-    if teachable and not template.mentions("tools"):
+    # The preamble teaches JSON tags to a model whose template does not tell it of any tools.
+    teachable = (choice.tools is None and framed is None) or tools == s.JSON_TAGS
+    if teachable and not _tells_of_tools(template):
         tools, source = PROMPTED, with_tools(source)
     return ChatSyntax(source, envelope, tools, reasoning, switches, boundary_rules(template))
+
+
+def _tells_of_tools(template: Template) -> bool:
+    """Whether a prompt names the tools on offer, with or without a system message."""
+    system: Message = {"role": "system", "content": ANSWER}
+    prompts = [rendered(template, [*head, QUESTION], tools=TOOLS) for head in ([], [system])]
+    return any(TOOL in (prompt or "") for prompt in prompts)
 
 
 def _switches(

@@ -2,18 +2,37 @@
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from helios.frontend.template import Template
 from helios.ignition.preparation.syntaxes import Reasoning
-from helios.ignition.probe import ANSWER, QUESTION, TOOLS, Message, rendered, shared, tool_turn
+from helios.ignition.probe import (
+    ANSWER,
+    QUESTION,
+    QUESTION_TEXT,
+    TOOLS,
+    Message,
+    rendered,
+    shared,
+    tool_turn,
+)
 from helios.schema import frontend_pb2
 
 _TAG = re.compile(r"<[^<>\s]+>|\[/?[A-Z_]+\]")
+_CUT_TAG = re.compile(r"[<\[][^<>\[\]]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Terminals:
+    """Spellings of a tokenizer's special tokens, and of those that are declared to end a text."""
+
+    special: Collection[str]
+    ends: Collection[str] = ()
 
 
 def assistant_envelope(
     template: Template,
-    special_tokens: Collection[str],
+    terminals: Terminals,
     reasoning: Reasoning | None = None,
     switches: Sequence[str] = (),
 ) -> frontend_pb2.AssistantEnvelope | None:
@@ -26,12 +45,12 @@ def assistant_envelope(
     if closed is None or ANSWER not in closed:
         return None
     opener = _opener(template, closed, reasoning, switches)
-    closers = [_closer(closed.rsplit(ANSWER, 1)[1], special_tokens)]
+    closers = [_closer(closed.rsplit(ANSWER, 1)[1], terminals)]
     called, result = tool_turn(template)
     if not closers[0]:
         # Where nothing closes a message, the opener of the next one does.
-        closers = [_next_opener(template, answered, QUESTION, special_tokens)]
-        closers.append(_next_opener(template, [QUESTION, called], result, special_tokens))
+        closers = [_next_opener(template, answered, QUESTION, terminals)]
+        closers.append(_next_opener(template, [QUESTION, called], result, terminals))
     if not opener or not closers[0]:
         return None
     return frontend_pb2.AssistantEnvelope(
@@ -44,16 +63,27 @@ def assistant_envelope(
 def _opener(
     template: Template, closed: str, reasoning: Reasoning | None, switches: Sequence[str]
 ) -> str:
-    """What every prompt ends with, however reasoning is switched; '' if there is none."""
+    """What every prompt ends with, however reasoning is switched, and what old answers begin
+    with; '' if there is none."""
     settings = [{}, *({name: wanted} for name in switches for wanted in (False, True))]
-    ends, bare = [], None
+    ends, bare = [], ""
     for arguments in settings:
-        bare = rendered(template, [QUESTION], arguments=arguments)
+        unopened = rendered(template, [QUESTION], arguments=arguments)
         opened = rendered(template, [QUESTION], opened=True, arguments=arguments)
-        if bare is None or opened is None or not opened.startswith(bare):
+        if unopened is None or opened is None:
             return ""
+        # A template may end a text that nothing follows with a token of its own.
+        bare = _common(unopened, opened)
         ends.append(_before_reasoning(opened[len(bare) :], reasoning))
-    return shared(min(ends), max(ends)) or _between(closed, bare or "")
+    opener = _common(min(ends), max(ends))
+    old = closed[len(bare) :] if closed.startswith(bare) else ""
+    return _common(opener, old) or opener or _between(closed, bare)
+
+
+def _common(first: str, second: str) -> str:
+    """What two texts begin with alike, cut before any tag that they do not share whole."""
+    text = shared(first, second)
+    return text if text in (first, second) else _CUT_TAG.sub("", text)
 
 
 def _before_reasoning(text: str, reasoning: Reasoning | None) -> str:
@@ -64,30 +94,39 @@ def _before_reasoning(text: str, reasoning: Reasoning | None) -> str:
 
 def _between(closed: str, prompt: str) -> str:
     """Where nothing opens an answer but the end of the question: that end."""
-    end = closed.partition(str(QUESTION["content"]))[2].partition(ANSWER)[0].strip()
+    end = closed.partition(QUESTION_TEXT)[2].partition(ANSWER)[0].strip()
     return end if prompt.rstrip().endswith(end) else ""
 
 
-def _closer(text: str, special_tokens: Collection[str]) -> str:
-    """The special token that a text begins with, else the text without surrounding space."""
+def _closer(text: str, terminals: Terminals) -> str:
+    """The special token that a text begins with, else the text without surrounding space.
+
+    Where more than tokens follows, the first one only opens the closing: then the token that
+    ends a text counts.
+    """
     stripped = text.strip()
-    found = [token for token in special_tokens if stripped.startswith(token)]
-    return max(found, key=len, default=stripped)
+    found = [token for token in terminals.special if stripped.startswith(token)]
+    first = max(found, key=len, default=stripped)
+    rest = stripped[len(first) :]
+    for token in terminals.special:
+        rest = rest.replace(token, "")
+    ends = [end for end in terminals.ends if end in stripped]
+    return min(ends, key=stripped.index) if rest.strip() and ends else first
 
 
 def _next_opener(
     template: Template,
     conversation: Sequence[Message],
     message: Message,
-    special_tokens: Collection[str],
+    terminals: Terminals,
 ) -> str:
     """The special token that one more message adds to a conversation first; '' if none."""
     head = rendered(template, conversation, tools=TOOLS)
     text = rendered(template, [*conversation, message], tools=TOOLS)
     if head is None or text is None or not text.startswith(head):
         return ""
-    closer = _closer(text[len(head) :], special_tokens)
-    return closer if closer in special_tokens else ""
+    closer = _closer(text[len(head) :], terminals)
+    return closer if closer in terminals.special else ""
 
 
 def _tool_response(

@@ -8,8 +8,9 @@ from helios.frontend.template import Template
 
 Message = Mapping[str, object]
 
-QUESTION: Message = {"role": "user", "content": "question"}
 # No template writes these of its own.
+QUESTION_TEXT = "4b1c88fquestion"
+QUESTION: Message = {"role": "user", "content": QUESTION_TEXT}
 ANSWER = "0c9e7d4answer"
 THOUGHT = "7f31ab5thought"
 
@@ -26,7 +27,7 @@ TOOLS = [
         "function": {"name": TOOL, "description": "Finds a place.", "parameters": PARAMETERS},
     }
 ]
-_CALL_ID = "a1b2c3d4e"  # some templates refuse ids of another length
+CALL_ID = "a1b2c3d4e"  # some templates refuse ids of another length
 
 
 def rendered(
@@ -49,14 +50,14 @@ def rendered(
         return None
 
 
-def tool_turn(template: Template) -> tuple[Message, Message]:
+def tool_turn(template: Template, call_id: str = CALL_ID) -> tuple[Message, Message]:
     """A call of the tool, and its result with `ANSWER` in it."""
     arguments: object = json.dumps(ARGUMENTS) if template.arguments_as_text else ARGUMENTS
     function = {"name": TOOL, "arguments": arguments}
-    call = {"id": _CALL_ID, "type": "function", "function": function}
+    call = {"id": call_id, "type": "function", "function": function}
     return (
         {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": _CALL_ID, "name": TOOL, "content": ANSWER},
+        {"role": "tool", "tool_call_id": call_id, "name": TOOL, "content": ANSWER},
     )
 
 

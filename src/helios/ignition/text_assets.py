@@ -8,6 +8,7 @@ from helios.errors import ContractError, SourceError
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
 from helios.ignition.chat_syntax import ChatSyntax, chat_syntax, without_template
+from helios.ignition.envelope import Terminals
 from helios.ignition.options import SyntaxChoice
 from helios.ignition.sources.source import Source
 from helios.ignition.tokenizer import TokenizerAsset, make_tokenizer
@@ -40,9 +41,14 @@ def make_text_assets(source: Source, vocabulary: int, choice: SyntaxChoice) -> T
         raise SourceError(
             error.message, field=error.field, value=error.value, remedy="use another checkpoint"
         ) from None
-    special = {tokenizer.token_text(token) for token in tokenizer.special_tokens}
+    terminals = Terminals(
+        special={tokenizer.token_text(token) for token in tokenizer.special_tokens},
+        ends=[tokenizer.token_text(token) for token in asset.eos],
+    )
     chat = (
-        chat_syntax(template, tokenizer, special, choice) if template else without_template(choice)
+        chat_syntax(template, tokenizer, terminals, choice)
+        if template
+        else without_template(choice)
     )
     return TextAssets(
         tokenizer=content,

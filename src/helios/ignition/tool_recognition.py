@@ -5,6 +5,7 @@ So a call is rendered, and the syntax is the one whose parser reads exactly that
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from helios.contract.decode_frontend import decode_frontend
@@ -27,6 +28,7 @@ from helios.frontend.tokenizer import Tokenizer
 from helios.ignition.preparation import syntaxes as s
 from helios.ignition.probe import (
     ARGUMENTS,
+    CALL_ID,
     PARAMETERS,
     QUESTION,
     TOOL,
@@ -35,6 +37,7 @@ from helios.ignition.probe import (
     shared,
     tool_turn,
 )
+from helios.ignition.tool_variants import variants
 from helios.schema import frontend_pb2 as pb
 
 # In this order: a syntax comes before those whose parsers would read it too.
@@ -59,6 +62,13 @@ _SYNTAXES = (
     s.PYTHONIC,
     s.LLAMA_JSON,
 )
+_ASKED_FOR: tuple[tuple[tuple[str, ...], s.Tools], ...] = (
+    (("<tool_call>", "<function="), s.FUNCTION_TAGS),
+    (("<tool_call>", "<arg_key>"), s.ARGUMENT_TAGS),
+    (("<|tool_call|>",), s.GRANITE_LIST),
+    (("<tool_call>",), s.JSON_TAGS),
+    (("<|python_tag|>",), s.LLAMA_JSON),
+)
 
 
 def recognise_tools(
@@ -72,26 +82,44 @@ def recognise_tools(
     `envelope` is what it puts around an assistant's messages, `reasoning` what may stand in one
     before a call.
     """
-    body = _rendered_call(template, envelope or pb.AssistantEnvelope())
-    for tools in _SYNTAXES if body else ():
-        if _writes(tools, body) and _reads(tools, reasoning, tokenizer, body):
+    for body in _rendered_calls(template, envelope or pb.AssistantEnvelope()):
+        for tools in _candidates(body):
+            if _writes(tools, body) and _reads(tools, reasoning, tokenizer, body):
+                return tools
+        return None
+    return _instructed(template)
+
+
+def _candidates(body: str) -> Iterator[s.Tools]:
+    """Syntaxes that a body opens, then such with other tags, then those that need no opener."""
+    for tools in _SYNTAXES:
+        if (tools.syntax.block.open or tools.syntax.call.open) in body:
+            yield tools
+    yield from variants(body)
+    yield from (tools for tools in _SYNTAXES if tools.syntax.bare_calls)
+
+
+def _instructed(template: Template) -> s.Tools | None:
+    """The syntax that a template asks for without writing any call itself."""
+    for markers, tools in _ASKED_FOR:
+        if all(template.mentions(marker) for marker in markers):
             return tools
     return None
 
 
-def _rendered_call(template: Template, envelope: pb.AssistantEnvelope) -> str:
-    """An assistant's message that is one call, without the envelope around it; '' where the
-    template does not write it."""
-    message, result = tool_turn(template)
+def _rendered_calls(template: Template, envelope: pb.AssistantEnvelope) -> Iterator[str]:
+    """An assistant's message that is one call, without the envelope around it, in every way in
+    which the template writes the call's name."""
     before = rendered(template, [QUESTION], tools=TOOLS) or ""
-    for conversation in ([QUESTION, message], [QUESTION, message, result]):
-        text = rendered(template, conversation, tools=TOOLS) or ""
-        body = text[len(shared(before, text)) :]
-        opener = envelope.open.rstrip("\n")
-        body = body.partition(opener)[2] if opener and opener in body else body
-        if TOOL in body:
-            return _until_close(body, envelope)
-    return ""
+    for call_id in (CALL_ID, f"functions.{TOOL}:0"):  # an id may be all that is written of a name
+        message, result = tool_turn(template, call_id)
+        for conversation in ([QUESTION, message], [QUESTION, message, result]):
+            text = rendered(template, conversation, tools=TOOLS) or ""
+            body = text[len(shared(before, text)) :]
+            opener = envelope.open.rstrip("\n")
+            body = body.partition(opener)[2] if opener and opener in body else body
+            if TOOL in body:
+                yield _until_close(body, envelope)
 
 
 def _until_close(body: str, envelope: pb.AssistantEnvelope) -> str:
