@@ -350,31 +350,124 @@ void product_rows(int64_t rows, int64_t columns, int64_t depth, const float* a, 
     }
 }
 
+// Column 4j + I of every row of a vector: byte I of its words.
+template <class T, int I>
+HK vf column(const uint8_t* data, int k, int v) {
+  const int64_t at = (T::source == Source::NIBBLES ? k % 16 : k) / 4 * 64 + v * 4 * W;
+  vi word = shift_right<8 * I>(load_words(data + at));
+  if constexpr (T::source == Source::BYTES)
+    return to_float(isub(keep_bits(word, 255), iset(128)));
+  else
+    return to_float(keep_bits(k < 16 ? word : shift_right<4>(word), 15));
+}
+
 // A block's weights as floats: scale * q (+ minimum), [columns][16].
 template <class T>
 HK void floats_of(const BlockView& b, float* out) {
-  for (int64_t g = 0; g < b.groups; ++g) {
+  for (int64_t g = 0; g < b.groups; ++g, out += 32 * 16) {
     const uint8_t* record = b.records + g * T::record_bytes;
     const uint8_t* data = record + T::header_bytes;
-    for (int k = 0; k < 32; ++k) {
-      const int64_t index = T::halves == 2 ? k / 16 * 16 : 0;
-      alignas(64) uint8_t q[16];
-      for (int r = 0; r < 16; ++r) {
-        if constexpr (T::source == Source::NIBBLES) {
-          const uint8_t byte = data[k % 16 / 4 * 64 + r * 4 + k % 4];
-          q[r] = k < 16 ? byte & 15 : byte >> 4;
-        } else {
-          q[r] = data[k / 4 * 64 + r * 4 + k % 4];
-        }
-      }
+    prefetch<T::record_bytes>(record + kAhead);
+    for (int k = 0; k < 32; k += 4)
+#pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
-        vf w = load_u8(q + v * W);
-        if constexpr (T::source == Source::BYTES) w = sub(w, set(128.0f));
-        w = mul(w, load_scale<T::half_scales>(record, index + v * W));
-        if constexpr (T::minimum)
-          w = add(w, load_scale<T::half_scales>(record + T::scales_bytes, index + v * W));
-        store(out + (g * 32 + k) * 16 + v * W, w);
+        const int64_t index = (T::halves == 2 ? k / 16 * 16 : 0) + v * W;
+        const vf d = load_scale<T::half_scales>(record, index);
+        vf m = zero();
+        if constexpr (T::minimum) m = load_scale<T::half_scales>(record + T::scales_bytes, index);
+        const auto put = [&]<int I>() __attribute__((always_inline)) {
+          vf w = mul(column<T, I>(data, k, v), d);
+          if constexpr (T::minimum) w = add(w, m);
+          store(out + (k + I) * 16 + v * W, w);
+        };
+        put.template operator()<0>();
+        put.template operator()<1>();
+        put.template operator()<2>();
+        put.template operator()<3>();
       }
+  }
+}
+
+struct F16Element {
+  using type = uint16_t;
+  static vf get(const uint16_t* p) { return load_f16(p); }
+};
+struct Bf16Element {
+  using type = uint16_t;
+  static vf get(const uint16_t* p) { return load_bf16(p); }
+};
+struct F32Element {
+  using type = float;
+  static vf get(const float* p) { return load(p); }
+};
+
+// Float products sum four runs of columns apart and then add the runs in order. One token alone has
+// too few chains of additions to keep the processor busy, so it takes the four runs side by side.
+constexpr int kRuns = 4;
+
+template <class Element>
+HK void one_token(const typename Element::type* weights, const float* x, int64_t columns,
+                  float* out) {
+  const int64_t run = (columns + kRuns - 1) / kRuns;
+  const int64_t last = columns - (kRuns - 1) * run;  // the shortest; may be empty
+  const int64_t shared = last > 0 ? last : 0;
+  vf acc[kRuns][V];
+#pragma GCC unroll 4
+  for (int s = 0; s < kRuns; ++s)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) acc[s][v] = zero();
+  const auto step = [&](int s, int64_t k) __attribute__((always_inline)) {
+    const vf value = set(x[k]);
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v)
+      acc[s][v] = fma(value, Element::get(weights + k * 16 + v * W), acc[s][v]);
+  };
+  for (int64_t i = 0; i < shared; ++i)
+#pragma GCC unroll 4
+    for (int s = 0; s < kRuns; ++s) {
+      __builtin_prefetch(weights + (s * run + i + columns) * 16);  // the next block
+      step(s, s * run + i);
+    }
+#pragma GCC unroll 4
+  for (int s = 0; s < kRuns; ++s)
+    for (int64_t k = s * run + shared; k < (s + 1) * run && k < columns; ++k) step(s, k);
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) {
+    vf total = acc[0][v];
+#pragma GCC unroll 4
+    for (int s = 1; s < kRuns; ++s) total = add(total, acc[s][v]);
+    store(out + v * W, total);
+  }
+}
+
+template <class Element>
+void few_tokens(const uint8_t* weights, const float* x, int64_t stride, int64_t count,
+                int64_t columns, float* out, int64_t pitch) {
+  for (int64_t t = 0; t < count; ++t)
+    one_token<Element>(reinterpret_cast<const typename Element::type*>(weights), x + t * stride,
+                       columns, out + t * pitch);
+}
+
+// The same sums for many tokens, from weights in single precision.
+void many_tokens(const float* weights, const float* x, int64_t stride, int64_t count,
+                 int64_t columns, float* out, int64_t pitch) {
+  const int64_t run = (columns + kRuns - 1) / kRuns;
+  alignas(64) float part[kFloatTile * 16];
+  for (int64_t t = 0; t < count; t += kFloatTile) {
+    const int64_t here = count - t < kFloatTile ? count - t : kFloatTile;
+    for (int64_t k = 0; k < kRuns * run; k += run) {
+      const int64_t depth = columns - k < run ? columns - k : run;
+      float* to = k == 0 ? out + t * pitch : part;
+      const int64_t to_pitch = k == 0 ? pitch : 16;
+      product_rows<V>(here, 16, depth > 0 ? depth : 0, x + t * stride + k, stride,
+                      weights + k * 16, 16, to, to_pitch, false);
+      if (k == 0) continue;
+      for (int64_t r = 0; r < here; ++r)
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) {
+          float* total = out + (t + r) * pitch + v * W;
+          store(total, add(load(total), load(part + r * 16 + v * W)));
+        }
     }
   }
 }
@@ -388,18 +481,35 @@ HK void halves_to_floats(const helios::Block& block, float* out) {
     for (int64_t i = 0; i < n; i += W) store(out + i, load_bf16(half + i));
 }
 
+constexpr int64_t kFewTokens = 3;
+
 void dot_float(const helios::Block& block, const float* x, int64_t stride, int64_t count,
                float* out, int64_t pitch, float* scratch) {
-  const float* weights = scratch;
-  if (block.layout == helios::Layout::F32)
-    weights = reinterpret_cast<const float*>(block.base);
-  else if (block.layout == helios::Layout::F16 || block.layout == helios::Layout::BF16)
-    halves_to_floats(block, scratch);
-  else
-    with_traits(block.layout, [&]<class T>(T) __attribute__((always_inline)) {
-      floats_of<T>(view_of(block), scratch);
-    });
-  product_rows<V>(count, 16, block.columns, x, stride, weights, 16, out, pitch, false);
+  using helios::Layout;
+  const bool few = count <= kFewTokens;
+  const int64_t columns = block.columns;
+  const uint8_t* weights = block.base;
+  switch (block.layout) {
+    case Layout::F16:
+      if (few) return few_tokens<F16Element>(weights, x, stride, count, columns, out, pitch);
+      halves_to_floats(block, scratch);
+      break;
+    case Layout::BF16:
+      if (few) return few_tokens<Bf16Element>(weights, x, stride, count, columns, out, pitch);
+      halves_to_floats(block, scratch);
+      break;
+    case Layout::F32: break;
+    default:
+      with_traits(block.layout, [&]<class T>(T) __attribute__((always_inline)) {
+        floats_of<T>(view_of(block), scratch);
+      });
+  }
+  const float* floats =
+      block.layout == Layout::F32 ? reinterpret_cast<const float*>(weights) : scratch;
+  if (few)
+    return few_tokens<F32Element>(reinterpret_cast<const uint8_t*>(floats), x, stride, count,
+                                  columns, out, pitch);
+  many_tokens(floats, x, stride, count, columns, out, pitch);
 }
 
 void store_block(const float* tile, int64_t pitch, int64_t count, int lanes, const float* bias,

@@ -58,6 +58,14 @@ template <int N>
 HK vi shift_left(vi a) {
   return _mm256_slli_epi32(a, N);
 }
+HK vi load_words(const uint8_t* p) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+template <int N>
+HK vi shift_right(vi a) {
+  return _mm256_srli_epi32(a, N);
+}
+HK vi keep_bits(vi a, int32_t mask) { return _mm256_and_si256(a, _mm256_set1_epi32(mask)); }
 HK vf as_float(vi a) { return _mm256_castsi256_ps(a); }
 HK void store_s8(int8_t* p, vi a) {
   const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
@@ -73,10 +81,6 @@ HK void store_f16(uint16_t* p, vf v) {
 HK vf load_bf16(const uint16_t* p) {
   const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
-}
-HK vf load_u8(const uint8_t* p) {
-  const __m128i byte = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
-  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(byte));
 }
 
 HK void transpose(vf (&r)[W]) {

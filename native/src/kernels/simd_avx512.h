@@ -47,6 +47,12 @@ template <int N>
 HK vi shift_left(vi a) {
   return _mm512_slli_epi32(a, N);
 }
+HK vi load_words(const uint8_t* p) { return _mm512_loadu_si512(p); }
+template <int N>
+HK vi shift_right(vi a) {
+  return _mm512_srli_epi32(a, N);
+}
+HK vi keep_bits(vi a, int32_t mask) { return _mm512_and_si512(a, _mm512_set1_epi32(mask)); }
 HK vf as_float(vi a) { return _mm512_castsi512_ps(a); }
 HK void store_s8(int8_t* p, vi a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a));
@@ -61,10 +67,6 @@ HK void store_f16(uint16_t* p, vf v) {
 HK vf load_bf16(const uint16_t* p) {
   const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
-}
-HK vf load_u8(const uint8_t* p) {
-  const __m128i byte = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(byte));
 }
 
 HK void transpose(vf (&r)[W]) {

@@ -67,6 +67,17 @@ template <int N>
 HK vi shift_left(vi a) {
   return a << N;
 }
+HK vi load_words(const uint8_t* p) {
+  vi v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <int N>
+HK vi shift_right(vi a) {
+  typedef uint32_t words __attribute__((vector_size(16)));
+  return (vi)((words)a >> N);
+}
+HK vi keep_bits(vi a, int32_t mask) { return a & mask; }
 HK vf as_float(vi a) { return (vf)a; }
 HK void store_s8(int8_t* p, vi a) {
   for (int i = 0; i < W; ++i) p[i] = static_cast<int8_t>(a[i]);
@@ -83,7 +94,6 @@ HK vf load_bf16(const uint16_t* p) {
   const vi wide = {p[0], p[1], p[2], p[3]};
   return (vf)(wide << 16);
 }
-HK vf load_u8(const uint8_t* p) { return to_float(vi{p[0], p[1], p[2], p[3]}); }
 
 HK void transpose(vf (&r)[W]) {
   vf t[W];

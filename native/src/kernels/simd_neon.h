@@ -54,6 +54,13 @@ template <int N>
 HK vi shift_left(vi a) {
   return vshlq_n_s32(a, N);
 }
+HK vi load_words(const uint8_t* p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
+template <int N>
+HK vi shift_right(vi a) {
+  if constexpr (N == 0) return a;
+  else return vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), N));
+}
+HK vi keep_bits(vi a, int32_t mask) { return vandq_s32(a, vdupq_n_s32(mask)); }
 HK vf as_float(vi a) { return vreinterpretq_f32_s32(a); }
 HK void store_s8(int8_t* p, vi a) {
   const int8x8_t narrow = vmovn_s16(vcombine_s16(vmovn_s32(a), vdup_n_s16(0)));
@@ -66,10 +73,6 @@ HK vf load_f16(const uint16_t* p) {
 HK void store_f16(uint16_t* p, vf v) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(v))); }
 HK vf load_bf16(const uint16_t* p) {
   return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16));
-}
-HK vf load_u8(const uint8_t* p) {
-  const vi wide = {p[0], p[1], p[2], p[3]};
-  return to_float(wide);
 }
 
 HK void transpose(vf (&r)[W]) {
