@@ -32,6 +32,9 @@ def draw(source: Path, output: Path) -> None:
     results = read_results(source)
     found = [r for r in rows(results) if BASE in r.peers and r.name not in LEFT_OUT]
     peers = list(dict.fromkeys(peer for row in found for peer in row.peers if peer != BASE))
+    if not peers:
+        print(f"no chart: nothing was measured beside {BASE}")
+        return
     height = 1.2 + len(found) * (0.16 * len(peers) + 0.18)
     figure, axes = pyplot.subplots(figsize=(9, height), layout="constrained")
     thickness = 0.85 / max(len(peers), 1)

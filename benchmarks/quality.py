@@ -137,15 +137,16 @@ def _llama_answers(
 
 def show(found: Mapping[str, Any]) -> None:
     """Print everything."""
-    table = Table(title="next-token distributions against float32", title_justify="left")
-    for name in ("", "mean KL", "median", "99%", "largest", "top-1", "perplexity", "bar"):
+    title = "next-token distributions against float32"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for name in ("", "mean KL", "median", "99%", "largest", "top-1", "ppl.", "bar"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     for name, s in found["text"].items():
         met = s["mean"] <= BAR_DIVERGENCE and s["top1"] >= BAR_TOP1
         figures = [f"{s[k]:.1e}" for k in ("mean", "median", "p99", "largest")]
         table.add_row(
             *(name, *figures, f"{s['top1']:.2%}", f"{s['perplexity']:.2f}"),
-            "met" if met else "not met",
+            "met" if met else "missed",
         )
     console.print(table)
     for name, difference in found["product_difference"].items():
