@@ -5,9 +5,9 @@ from pathlib import Path
 
 import gguf
 import numpy as np
+from random_blocks import stored
 
 WIDTH, HEADS, KEY_HEADS, INNER, LAYERS = 64, 4, 2, 96, 2
-HEAD_DIM = WIDTH // HEADS
 CONTROL = ("<|end|>", "<|start|>")
 
 
@@ -48,26 +48,27 @@ METADATA: Mapping[str, object] = {
 }
 
 
-def tensors() -> dict[str, np.ndarray]:
+def tensors(width: int = WIDTH, inner: int = INNER) -> dict[str, np.ndarray]:
     """The float32 tensors of a small llama, by GGUF name."""
     random = np.random.default_rng(3)
+    keys = width // HEADS * KEY_HEADS
     shapes: dict[str, tuple[int, ...]] = {
-        "token_embd.weight": (len(TOKENS), WIDTH),
-        "output_norm.weight": (WIDTH,),
+        "token_embd.weight": (len(TOKENS), width),
+        "output_norm.weight": (width,),
     }
     for layer in range(LAYERS):
         shapes |= {
             f"blk.{layer}.{name}.weight": shape
             for name, shape in {
-                "attn_norm": (WIDTH,),
-                "attn_q": (WIDTH, WIDTH),
-                "attn_k": (KEY_HEADS * HEAD_DIM, WIDTH),
-                "attn_v": (KEY_HEADS * HEAD_DIM, WIDTH),
-                "attn_output": (WIDTH, WIDTH),
-                "ffn_norm": (WIDTH,),
-                "ffn_gate": (INNER, WIDTH),
-                "ffn_up": (INNER, WIDTH),
-                "ffn_down": (WIDTH, INNER),
+                "attn_norm": (width,),
+                "attn_q": (width, width),
+                "attn_k": (keys, width),
+                "attn_v": (keys, width),
+                "attn_output": (width, width),
+                "ffn_norm": (width,),
+                "ffn_gate": (inner, width),
+                "ffn_up": (inner, width),
+                "ffn_down": (width, inner),
             }.items()
         }
     return {
@@ -89,7 +90,7 @@ def write_gguf(
         _add(writer, key, value)
     for name, values in (tensors() if weights is None else weights).items():
         kind = storage if values.ndim == 2 else gguf.GGMLQuantizationType.F32
-        writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)
+        writer.add_tensor(name, stored(values, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
