@@ -36,7 +36,7 @@ def serving_contract(
         prepared_pages=_working_pages(geometry),
         prepared_snapshots=2 * geometry.concurrency,
         concurrency=geometry.concurrency,
-        defaults=_defaults(facts.defaults),
+        defaults=_defaults(facts.defaults, facts.vocabulary),
         model=pb.ModelContract(
             version=VERSION,
             vocabulary=facts.vocabulary,
@@ -110,10 +110,10 @@ def _whole_buffer(buffer: Buffer) -> pb.StateView:
     return pb.StateView(name=buffer.name, buffer=buffer.name, row_stride=row, row_bytes=row)
 
 
-def _defaults(defaults: SamplingDefaults) -> pb.ServingDefaults:
+def _defaults(defaults: SamplingDefaults, vocabulary: int) -> pb.ServingDefaults:
     return pb.ServingDefaults(
         temperature=defaults.temperature,
-        top_k=defaults.top_k,
+        top_k=None if defaults.top_k is None else min(defaults.top_k, vocabulary),
         top_p=defaults.top_p,
         min_p=defaults.min_p,
         repetition_penalty=defaults.repetition_penalty,

@@ -10,11 +10,11 @@ from helios.errors import SourceError
 from helios.ignition.sources.facts import Facts
 from helios.ignition.sources.gguf_header import Header, TensorEntry, read_header
 from helios.ignition.sources.mapping import digest, map_file, present
+from helios.ignition.sources.sampling import gguf_sampling
 from helios.ignition.sources.source import (
     Dialect,
     GgmlVocabulary,
     License,
-    SamplingDefaults,
     SourceTensor,
 )
 
@@ -47,7 +47,7 @@ class GgufSource:
         self.license = License(
             *(general.text(key, "") for key in ("license", "license.name", "license.link"))
         )
-        self.sampling = _sampling(self._view("general.sampling."))
+        self.sampling = gguf_sampling(self._view("general.sampling."))
 
     def sha256(self) -> bytes:
         """The digest of the file."""
@@ -135,13 +135,3 @@ def _token_id(facts: Facts, key: str, count: int) -> int | None:
             remedy="convert the model again",
         )
     return value
-
-
-def _sampling(facts: Facts) -> SamplingDefaults:
-    return SamplingDefaults(
-        temperature=facts.real("temp") if "temp" in facts else None,
-        top_k=facts.whole("top_k") if "top_k" in facts else None,
-        top_p=facts.real("top_p") if "top_p" in facts else None,
-        min_p=facts.real("min_p") if "min_p" in facts else None,
-        repetition_penalty=facts.real("penalty_repeat") if "penalty_repeat" in facts else None,
-    )

@@ -10,10 +10,10 @@ from helios.errors import SourceError
 from helios.ignition.sources.facts import Facts
 from helios.ignition.sources.mapping import digest, map_file
 from helios.ignition.sources.safetensors import read_safetensors
+from helios.ignition.sources.sampling import huggingface_sampling
 from helios.ignition.sources.source import (
     Dialect,
     License,
-    SamplingDefaults,
     SourceTensor,
     TokenizerFile,
 )
@@ -53,7 +53,7 @@ class HuggingFaceSource:
         self.tokenizer = self._tokenizer(generation, tokenizer_config)
         self.chat_template = self._template(tokenizer_config)
         self.license = self._license()
-        self.sampling = _sampling(generation)
+        self.sampling = huggingface_sampling(generation)
 
     def sha256(self) -> bytes:
         """The digest of the names and digests of every file read."""
@@ -199,17 +199,3 @@ def _end_ids(facts: Facts) -> tuple[int, ...]:
             "must be token ids", field=facts.name("eos_token_id"), value=ids, remedy="correct it"
         )
     return tuple(i for i in ids if isinstance(i, int))
-
-
-def _sampling(generation: Facts) -> SamplingDefaults:
-    if not generation.flag("do_sample", False):
-        return SamplingDefaults()
-    return SamplingDefaults(
-        temperature=generation.real("temperature") if "temperature" in generation else None,
-        top_k=generation.whole("top_k") if "top_k" in generation else None,
-        top_p=generation.real("top_p") if "top_p" in generation else None,
-        min_p=generation.real("min_p") if "min_p" in generation else None,
-        repetition_penalty=(
-            generation.real("repetition_penalty") if "repetition_penalty" in generation else None
-        ),
-    )
