@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Runs the native checks plainly, under sanitizers, and for 64-bit ARM under an emulator.
+# usage: tools/test_native.sh [plain] [address] [thread] [arm]    (default: all; arm needs
+# g++-aarch64-linux-gnu and qemu-user, and is left out with a note where they are missing)
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+
+check() { # name, CMake options…
+  local build=$root/build/check-$1
+  cmake -S "$root/native" -B "$build" -G Ninja -DHELIOS_PYTHON=OFF -DHELIOS_TESTS=ON "${@:2}" >/dev/null
+  cmake --build "$build" --parallel "${JOBS:-2}" >/dev/null
+  echo "== $1"
+}
+
+for kind in "${@:-plain address thread arm}"; do
+  for one in $kind; do
+    case $one in
+      plain) check plain && "$root/build/check-plain/kernels_test" ;;
+      address)
+        check address -DHELIOS_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo
+        UBSAN_OPTIONS=halt_on_error=1 "$root/build/check-address/kernels_test" ;;
+      thread)
+        check thread -DHELIOS_SANITIZE=thread -DCMAKE_BUILD_TYPE=RelWithDebInfo
+        "$root/build/check-thread/kernels_test" ;;
+      arm)
+        if ! command -v aarch64-linux-gnu-g++ >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
+          echo "== arm: left out, no cross compiler or emulator"
+          continue
+        fi
+        check arm -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+          -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_EXE_LINKER_FLAGS=-static
+        qemu-aarch64 -cpu max "$root/build/check-arm/kernels_test" ;;
+      *) echo "unknown check: $one" >&2 && exit 2 ;;
+    esac
+  done
+done
