@@ -55,14 +55,22 @@ def new(
 
 
 @app.command("trust")
-def trust(namespace: Namespace, key: Key) -> None:
+def trust(namespace: Namespace, key: Key, as_json: JsonFlag = False) -> None:
     """Let a key sign for a namespace."""
-    TrustStore().add(namespace, PublicKey.parse(key))
-    out.print(f"{namespace} may now be signed by {PublicKey.parse(key).id}", highlight=False)
+    parsed = PublicKey.parse(key)
+    TrustStore().add(namespace, parsed)
+    if as_json:
+        print_json({"namespace": namespace, "key_id": parsed.id, "trusted": True})
+    else:
+        out.print(f"{namespace} may now be signed by {parsed.id}", highlight=False)
 
 
 @app.command("distrust")
-def distrust(namespace: Namespace, key: Key) -> None:
+def distrust(namespace: Namespace, key: Key, as_json: JsonFlag = False) -> None:
     """Let a key sign for a namespace no longer."""
-    TrustStore().remove(namespace, PublicKey.parse(key))
-    out.print(f"{namespace} may no longer be signed by {PublicKey.parse(key).id}", highlight=False)
+    parsed = PublicKey.parse(key)
+    TrustStore().remove(namespace, parsed)
+    if as_json:
+        print_json({"namespace": namespace, "key_id": parsed.id, "trusted": False})
+    else:
+        out.print(f"{namespace} may no longer be signed by {parsed.id}", highlight=False)
