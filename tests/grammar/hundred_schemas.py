@@ -1,5 +1,6 @@
 """A hundred JSON Schemas of growing difficulty. Texts, lists and numbers are short, so that no
-answer needs many tokens; only recursion may go on."""
+answer needs many tokens; only recursion may go on. (A number without a bound on its digits is one
+that a small model does not find the end of.)"""
 
 from typing import Any
 
@@ -45,13 +46,13 @@ NUMBERS: list[Schema] = [
     {"type": "integer", "minimum": -5, "maximum": 5},
     {"type": "integer", "minimum": 1000, "maximum": 1010},
     {"type": "integer", "exclusiveMinimum": 7, "exclusiveMaximum": 9},
-    {"type": "number", "minimum": 0, "maximum": 1},
-    {"type": "number", "exclusiveMinimum": -1, "exclusiveMaximum": 1},
-    {"type": "number", "minimum": 99.5, "maximum": 100.25},
+    {"type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.25},
+    {"type": "number", "exclusiveMinimum": -1, "exclusiveMaximum": 1, "multipleOf": 0.5},
+    {"type": "number", "minimum": 99.5, "maximum": 100.25, "multipleOf": 0.125},
     {"type": "integer", "minimum": 0, "maximum": 100, "multipleOf": 25},
     {"type": "integer", "minimum": 9007199254740993, "maximum": 9007199254741009},
     {"type": "integer", "maximum": -10, "minimum": -99},
-    {"type": "number", "minimum": 2, "maximum": 2},
+    {"type": "number", "minimum": 2, "maximum": 2, "multipleOf": 0.5},
 ]
 TEXTS: list[Schema] = [
     {"type": "string", "pattern": "^[A-Z]{3}$"},
@@ -175,15 +176,15 @@ OPEN_ENDED: list[Schema] = [
     | {"properties": {"a": one_of(DIGIT, FLAG), "b": DIGIT}},
     record(config={"type": "object", "additionalProperties": WORD, "maxProperties": 1}),
     several({"type": "object", "additionalProperties": FLAG, "maxProperties": 1}, 1, 2),
-    {"minimum": 0, "maximum": 9, "type": ["number", "boolean"]},
+    {"minimum": 0, "maximum": 9, "multipleOf": 0.5, "type": ["number", "boolean"]},
     record(when={"type": "string", "format": "date-time"}),
     record(mail={"type": "string", "format": "email", "maxLength": 16}),
 ]
 RECURSIVE: list[Schema] = [
     {**record("next", value=DIGIT, next={"$ref": "#"})},
-    {"$defs": {"t": several(one_of(DIGIT, {"$ref": "#/$defs/t"}))}, "$ref": "#/$defs/t"},
+    {"$defs": {"t": several(one_of(DIGIT, {"$ref": "#/$defs/t"}), 0, 1)}, "$ref": "#/$defs/t"},
     {
-        "$defs": {"tree": record(v=DIGIT, kids=several({"$ref": "#/$defs/tree"}))},
+        "$defs": {"tree": record(v=DIGIT, kids=several({"$ref": "#/$defs/tree"}, 0, 1))},
         "$ref": "#/$defs/tree",
     },
     {
@@ -194,8 +195,8 @@ RECURSIVE: list[Schema] = [
     },
     {
         "$defs": {
-            "even": one_of({"type": "null"}, record(odd={"$ref": "#/$defs/odd"})),
-            "odd": record(even={"$ref": "#/$defs/even"}),
+            "even": record("odd", n=DIGIT, odd={"$ref": "#/$defs/odd"}),
+            "odd": record("even", w=WORD, even={"$ref": "#/$defs/even"}),
         },
         **record(start={"$ref": "#/$defs/even"}),
     },
@@ -203,7 +204,7 @@ RECURSIVE: list[Schema] = [
         "$defs": {
             "e": one_of(
                 DIGIT,
-                record(op={"enum": ["+", "*"]}, l={"$ref": "#/$defs/e"}, r={"$ref": "#/$defs/e"}),
+                record(op={"enum": ["+", "*"]}, l=DIGIT, r={"$ref": "#/$defs/e"}),
             )
         },
         **record(expression={"$ref": "#/$defs/e"}),
@@ -223,7 +224,7 @@ RECURSIVE: list[Schema] = [
                 "right",
                 key={"type": "string", "pattern": "^[a-z]{1,2}$"},
                 left={"$ref": "#/$defs/node"},
-                right={"$ref": "#/$defs/node"},
+                right=DIGIT,
             )
         },
         **record(root=one_of({"$ref": "#/$defs/node"}, {"type": "null"})),

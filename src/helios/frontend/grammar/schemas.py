@@ -66,8 +66,9 @@ class Whitespace:
         }
 
 
-FREE = Whitespace(pattern=r"( |\r?\n[ \t]{0,40})")
-"""A space, or a new line with its indentation."""
+FREE = Whitespace(pattern=r"( |\n(  ){0,12}|\n\t{1,6})")
+"""A space, or a new line with its indentation, as printers of JSON make them. What is not bounded
+here a model that has lost its way fills its whole answer with."""
 COMPACT = Whitespace()
 
 
