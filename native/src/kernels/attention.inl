@@ -125,9 +125,9 @@ HK void visible(const helios::AttentionTask& task, int64_t position, int64_t beg
   *high = position - begin + 1 < count ? position - begin + 1 : count;
 }
 
-// Scores of one query become weights; returns their sum. Unseen positions weigh nothing.
-HK float weigh(const helios::AttentionTask& task, float* scores, int64_t low, int64_t high,
-               float* running, float* correction) {
+// Hides what a query does not see, caps the rest, and returns the largest score.
+HK float largest_score(const helios::AttentionTask& task, float* scores, int64_t low,
+                       int64_t high) {
   if (low > 0 || high < kPositions)
     for (int64_t i = 0; i < kPositions; ++i)
       if (i < low || i >= high) scores[i] = kNone;
@@ -138,13 +138,18 @@ HK float weigh(const helios::AttentionTask& task, float* scores, int64_t low, in
       store(scores + i, select(less(s, set(-3e38f)), s, capped));
     }
   vf top = load(scores);
+#pragma GCC unroll 16
   for (int64_t i = W; i < kPositions; i += W) top = vmax(top, load(scores + i));
-  const float maximum = largest(top) > *running ? largest(top) : *running;
-  *correction = *running - maximum;
-  *running = maximum;
+  return largest(top);
+}
+
+// Scores become weights, relative to the running maximum; returns their sum.
+HK float weigh(float* scores, float maximum) {
+  const vf shift = set(maximum == kNone ? 0.0f : maximum);
   vf total = zero();
+#pragma GCC unroll 16
   for (int64_t i = 0; i < kPositions; i += W) {
-    const vf e = exp_falling(sub(load(scores + i), set(maximum)));
+    const vf e = exp_falling(sub(load(scores + i), shift));
     store(scores + i, e);
     total = add(total, e);
   }
@@ -220,19 +225,18 @@ HK void fold_block(const helios::AttentionTask& task, const AttentionScratch& s,
   for (int64_t q = 0; q < task.count; ++q) {
     int64_t low, high;
     visible(task, task.positions[q], begin, count, &low, &high);
-    float* scores = s.scores + q * kPositions;
-    if (low >= high) {  // nothing to see: leave the query as it is
-      for (int64_t i = 0; i < kPositions; i += W) store(scores + i, zero());
-      s.correction[q] = 0.0f;
-      continue;
-    }
-    const float previous = s.total[q];
-    const float weight = weigh(task, scores, low, high, s.maximum + q, s.correction + q);
-    alignas(64) float factor[W] = {};
-    factor[0] = s.correction[q];
-    store(factor, exp_falling(load(factor)));
-    s.total[q] = previous * factor[0] + weight;
-    rescale(s.output + q * padded, factor[0], padded);
+    const float before = s.maximum[q];
+    const float top = largest_score(task, s.scores + q * kPositions, low, high);
+    if (top > before) s.maximum[q] = top;
+    s.correction[q] = top > before ? before - top : 0.0f;
+  }
+  for_vectors(task.count, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    store_some(s.correction + i, exp_falling(load_some(s.correction + i, lanes)), lanes);
+  });
+  for (int64_t q = 0; q < task.count; ++q) {
+    const float weight = weigh(s.scores + q * kPositions, s.maximum[q]);
+    s.total[q] = s.total[q] * s.correction[q] + weight;
+    if (s.correction[q] != 1.0f) rescale(s.output + q * padded, s.correction[q], padded);
   }
   fetch_next(task, begin);
   load_values(task, begin, count, s.rows, s.values);
