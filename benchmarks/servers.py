@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import install, prepared
-from benchmarks.checkpoint import dequantised
 from benchmarks.client import HOST, ServerError, Target, complete
 from benchmarks.places import HERE, LOGS, model_path
 
@@ -93,15 +92,6 @@ def _openvino(port: int, threads: int, _: Shape) -> Sequence[str]:
     ]
 
 
-def _vllm(port: int, threads: int, shape: Shape) -> Sequence[str]:
-    folder = dequantised(model_path())
-    return [
-        *(str(install.vllm().parent / "vllm"), "serve", str(folder), "--dtype", "bfloat16"),
-        *("--host", HOST, "--port", str(port), "--served-model-name", "smollm2"),
-        *("--max-model-len", str(shape.tokens), "--max-num-seqs", str(shape.streams)),
-    ]
-
-
 # llama.cpp would otherwise run a chain of samplers that greedy decoding has no use for.
 _GREEDY = {"samplers": ["top_k"], "top_k": 1, "cache_prompt": True}
 
@@ -113,7 +103,6 @@ PEER_LIST = (
     Peer("llama.cpp", _llama_cpp(""), extra=_GREEDY),
     Peer("llama.cpp-q4_0", _llama_cpp("Q4_0"), extra=_GREEDY),
     Peer("openvino", _openvino),
-    Peer("vllm", _vllm, environment={"VLLM_CPU_KVCACHE_SPACE": "2", "OMP_NUM_THREADS": "2"}),
 )
 PEER_BY_NAME = {peer.name: peer for peer in PEER_LIST}
 DEFAULT_PEERS = ("helios", "llama.cpp", "llama.cpp-q4_0", "openvino")
