@@ -93,14 +93,45 @@ def test_generation_settings_and_special_tokens_are_read(folder: Path) -> None:
     assert not contract.defaults.HasField("top_p")
 
 
-def test_a_template_file_wins_over_the_one_in_the_settings(folder: Path) -> None:
+def test_templates_are_found_wherever_folders_keep_them(folder: Path) -> None:
+    (folder / "chat_template.json").write_text(json.dumps({"chat_template": "processor"}))
+    assert HuggingFaceSource(folder).chat_template == "processor"
     change(folder / "tokenizer_config.json", lambda c: c.update(chat_template="old"))
     assert HuggingFaceSource(folder).chat_template == "old"
-    named = [{"name": "tools", "template": "t"}, {"name": "default", "template": "d"}]
+    named = [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"}]
     change(folder / "tokenizer_config.json", lambda c: c.update(chat_template=named))
     assert HuggingFaceSource(folder).chat_template == "d"
     (folder / "chat_template.jinja").write_text("new")
     assert HuggingFaceSource(folder).chat_template == "new"
+
+
+def test_special_tokens_may_be_named_in_a_file_of_their_own(folder: Path) -> None:
+    for key in ("bos_token", "eos_token"):
+        change(folder / "tokenizer_config.json", lambda c, key=key: c.pop(key))
+    special = {"bos_token": {"content": "<s>"}, "eos_token": "</s>", "unk_token": "<unk>"}
+    (folder / "special_tokens_map.json").write_text(json.dumps(special))
+    tokenizer = HuggingFaceSource(folder).tokenizer
+    assert (tokenizer.bos, tokenizer.eos, tokenizer.unknown) == ("<s>", "</s>", "<unk>")
+
+
+def test_a_cached_snapshot_is_named_after_its_repository(tmp_path: Path) -> None:
+    folder = tmp_path / "models--someone--Tiny-Llama" / "snapshots" / "0123456789abcdef"
+    folder.mkdir(parents=True)
+    save_checkpoint(folder, CONFIG)
+    assert HuggingFaceSource(folder).name == "Tiny-Llama"
+    assert assemble(open_source(folder), PrepareOptions()).contract.served_id == "Tiny-Llama"
+
+
+def test_a_folder_of_other_files_is_refused_with_advice(tmp_path: Path) -> None:
+    assert refusal(tmp_path).field == "config.json"
+    (tmp_path / "model-q4.gguf").write_bytes(b"GGUF")
+    assert "model-q4.gguf" in refusal(tmp_path).remedy
+
+
+def test_a_pointer_to_a_large_file_is_told_from_the_file(folder: Path) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+    (folder / "model.safetensors").write_bytes(pointer)
+    assert "git lfs pull" in refusal(folder).remedy
 
 
 def test_the_digest_covers_every_file(folder: Path) -> None:

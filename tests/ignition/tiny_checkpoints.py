@@ -11,22 +11,24 @@ VOCABULARY = 99
 
 
 def save_checkpoint(folder: Path, config: PretrainedConfig, **options: object) -> PreTrainedModel:
-    """Save a random model of that configuration with a small tokenizer; returns the model.
-
-    Every parameter is random, norms and biases too, and large enough that nothing about the
-    computation could be left out unnoticed.
-    """
-    torch.manual_seed(7)
+    """Save a random model of that configuration with a small tokenizer; returns the model."""
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    fill(model)
+    model.save_pretrained(folder, **options)
+    save_tokenizer(folder)
+    return model
+
+
+def fill(model: PreTrainedModel) -> None:
+    """Make every parameter random, norms and biases too, and large enough that nothing about the
+    computation could be left out unnoticed."""
+    torch.manual_seed(7)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             spread = 0.3 if parameter.ndim == 1 else 1.2 * parameter.shape[-1] ** -0.5
             parameter.copy_(torch.randn_like(parameter) * spread)
             if name.endswith("norm.weight"):
                 parameter.add_(1.0)
-    model.save_pretrained(folder, **options)
-    save_tokenizer(folder)
-    return model
 
 
 def save_tokenizer(folder: Path) -> None:

@@ -21,6 +21,7 @@ from helios.ignition.preparation.graph import Graph
 from helios.ignition.preparation.manifest import execution_manifest
 from helios.ignition.preparation.programs import build_graphs
 from helios.ignition.recipes.registry import recipe_for
+from helios.ignition.sources.huggingface_text import hub_name
 from helios.ignition.sources.open import open_source
 from helios.ignition.sources.source import License, Source
 from helios.ignition.text_assets import TextAssets, make_text_assets
@@ -117,8 +118,8 @@ def prepare(
 
 
 def served_name(path: Path) -> str:
-    """A plain identifier from a file or folder name."""
-    name = path.resolve().name.removesuffix(".gguf")
+    """A plain identifier from the name of a file, as it is given, or of a folder."""
+    name = hub_name(path) if path.is_dir() else path.name.removesuffix(".gguf")
     return re.sub(r"[^A-Za-z0-9_.+@-]+", "-", name).lstrip(".+@-") or "model"
 
 

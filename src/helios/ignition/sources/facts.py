@@ -96,6 +96,14 @@ class Facts:
             raise self._refused(key, "a group of values", value)
         return Facts(value, f"{self._prefix}{key}.")
 
+    def over(self, defaults: Mapping[str, object]) -> "Facts":
+        """The same values, with others in place of those that are not given at all."""
+        return Facts({**defaults, **self._values}, self._prefix)
+
+    def under(self, others: Mapping[str, object]) -> "Facts":
+        """The same values, except where others are given."""
+        return Facts({**self._values, **others}, self._prefix)
+
     def name(self, key: str) -> str:
         """The key as the file spells it."""
         return self._prefix + key

@@ -17,6 +17,7 @@ from helios.ignition.sources.source import (
     License,
     SourceTensor,
 )
+from helios.ignition.sources.templates import DEFAULT, one_template
 
 # Ids under any of these keys end generation.
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
@@ -43,7 +44,7 @@ class GgufSource:
         self.config = self._view(f"{self.architecture}.")
         self.tensors: Mapping[str, SourceTensor] = self._tensors(header)
         self.tokenizer = _vocabulary(self._view("tokenizer.ggml."))
-        self.chat_template = self._view("tokenizer.").text("chat_template", "") or None
+        self.chat_template = _template(self._view("tokenizer."))
         self.license = License(
             *(general.text(key, "") for key in ("license", "license.name", "license.link"))
         )
@@ -77,6 +78,14 @@ def _check_whole(split: Facts) -> None:
             value=split.whole("count"),
             remedy="merge the files first, with llama-gguf-split --merge",
         )
+
+
+def _template(facts: Facts) -> str | None:
+    """One template for all that the file names."""
+    prefix = "chat_template."
+    keys = [key for key in sorted(facts.keys()) if key.startswith(prefix)]
+    named = {key.removeprefix(prefix): facts.text(key) for key in keys}
+    return one_template({**named, DEFAULT: facts.text("chat_template", "")})
 
 
 def _vocabulary(facts: Facts) -> GgmlVocabulary:

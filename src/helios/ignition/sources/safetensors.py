@@ -5,7 +5,7 @@ The format is a little-endian u64, that many bytes of JSON, then tensor data wit
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -21,21 +21,33 @@ MAX_DIMENSIONS = 8
 _DTYPES = {"F32": WeightStorage.F32, "F16": WeightStorage.F16, "BF16": WeightStorage.BF16}
 
 
-def read_safetensors(path: Path, *, complete: bool = True) -> Mapping[str, SourceTensor]:
-    """Every tensor of one file, mapped; raises `SourceError` for a file that is not sound.
+def _any(name: str) -> bool:
+    return True
 
-    Without `complete`, the file may end anywhere after its header.
+
+def read_safetensors(
+    path: Path, *, complete: bool = True, wanted: Callable[[str], bool] = _any
+) -> Mapping[str, SourceTensor]:
+    """The wanted tensors of one file, mapped; raises `SourceError` for a file that is not sound.
+
+    Tensors that nobody wants may have any type and shape. Without `complete`, the file may end
+    anywhere after its header.
     """
     data = map_file(path)
     header, start = _header(data, path.name)
-    spans: list[tuple[int, int, SourceTensor]] = []
+    spans: dict[str, tuple[int, int]] = {}
+    tensors: dict[str, SourceTensor] = {}
     for name, entry in header.items():
         if name == "__metadata__":
             continue
-        spans.append(_tensor(name, entry, data[start:], path.name, complete))
-    size = len(data) - start if complete else max((end for _, end, _ in spans), default=0)
+        if not isinstance(entry, dict):
+            _refuse(path.name, name, "must be described by an object", entry)
+        spans[name] = span = _span(name, entry, data[start:], path.name, complete)
+        if wanted(name):
+            tensors[name] = _tensor(name, entry, data[start:], span, path.name)
+    size = len(data) - start if complete else max((end for _, end in spans.values()), default=0)
     _check_spans(spans, size, path.name)
-    return {tensor.name: tensor for _, _, tensor in spans}
+    return tensors
 
 
 def _header(data: memoryview, origin: str) -> tuple[Mapping[str, object], int]:
@@ -58,13 +70,19 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _tensor(
-    name: str, entry: object, data: memoryview, origin: str, complete: bool
-) -> tuple[int, int, SourceTensor]:
-    if not isinstance(entry, dict):
-        _refuse(origin, name, "must be described by an object", entry)
-    shape = _integers(entry.get("shape"), name, origin)
+def _span(
+    name: str, entry: Mapping[str, object], data: memoryview, origin: str, complete: bool
+) -> tuple[int, int]:
     offsets = _integers(entry.get("data_offsets"), name, origin)
+    if len(offsets) != 2 or offsets[0] > offsets[1] or (complete and offsets[1] > len(data)):
+        _refuse(origin, name, "data lies outside the file", list(offsets))
+    return offsets[0], offsets[1]
+
+
+def _tensor(
+    name: str, entry: Mapping[str, object], data: memoryview, span: tuple[int, int], origin: str
+) -> SourceTensor:
+    shape = _integers(entry.get("shape"), name, origin)
     dtype = entry.get("dtype")
     if not isinstance(dtype, str) or dtype not in _DTYPES:
         supported = ", ".join(_DTYPES)
@@ -76,13 +94,10 @@ def _tensor(
         )
     if not 1 <= len(shape) <= MAX_DIMENSIONS or 0 in shape:
         _refuse(origin, name, "unsupported shape", list(shape))
-    if len(offsets) != 2 or offsets[0] > offsets[1] or (complete and offsets[1] > len(data)):
-        _refuse(origin, name, "data lies outside the file", list(offsets))
     nbytes = stored_nbytes(name, _DTYPES[dtype], shape)
-    if offsets[1] - offsets[0] != nbytes:
-        _refuse(origin, name, f"declared type and shape need {nbytes} bytes", list(offsets))
-    load = partial(present, data, offsets[0], offsets[1], name)
-    return offsets[0], offsets[1], SourceTensor(name, _DTYPES[dtype], shape, nbytes, load)
+    if span[1] - span[0] != nbytes:
+        _refuse(origin, name, f"declared type and shape need {nbytes} bytes", list(span))
+    return SourceTensor(name, _DTYPES[dtype], shape, nbytes, partial(present, data, *span, name))
 
 
 def _integers(value: object, name: str, origin: str) -> tuple[int, ...]:
@@ -92,11 +107,11 @@ def _integers(value: object, name: str, origin: str) -> tuple[int, ...]:
     return tuple(value)
 
 
-def _check_spans(spans: list[tuple[int, int, SourceTensor]], size: int, origin: str) -> None:
+def _check_spans(spans: Mapping[str, tuple[int, int]], size: int, origin: str) -> None:
     end = 0
-    for start, stop, tensor in sorted(spans, key=lambda span: span[:2]):
+    for name, (start, stop) in sorted(spans.items(), key=lambda item: item[1]):
         if start != end:
-            _refuse(origin, tensor.name, f"data must start at {end}, without hole", start)
+            _refuse(origin, name, f"data must start at {end}, without hole", start)
         end = stop
     if end != size:
         _refuse(origin, "data", f"the file holds {size} bytes of tensor data", end)
