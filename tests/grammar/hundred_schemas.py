@@ -30,6 +30,16 @@ def one_of(*options: Schema) -> Schema:
     return {"anyOf": list(options)}
 
 
+def named(item: Schema) -> Schema:
+    """A map from short names."""
+    return {
+        "type": "object",
+        "patternProperties": {"^[a-z]{1,4}$": item},
+        "additionalProperties": False,
+        "maxProperties": 1,
+    }
+
+
 SCALARS: list[Schema] = [
     FLAG,
     {"type": "null"},
@@ -151,13 +161,14 @@ REFERENCES: list[Schema] = [
     },
 ]
 OPEN_ENDED: list[Schema] = [
-    {"type": "object", "additionalProperties": DIGIT, "propertyOrder": [], "maxProperties": 1},
     {
         "type": "object",
-        "patternProperties": {"^[a-z]{1,3}$": FLAG},
-        "additionalProperties": False,
+        "properties": {"a": FLAG},
+        "additionalProperties": DIGIT,
+        "required": ["a"],
         "maxProperties": 1,
     },
+    named(FLAG),
     {
         "type": "object",
         "properties": {"id": DIGIT},
@@ -167,15 +178,9 @@ OPEN_ENDED: list[Schema] = [
         "maxProperties": 2,
     },
     {"type": "object", "required": ["a"], "additionalProperties": DIGIT, "maxProperties": 1},
-    {
-        "type": "object",
-        "properties": {"a": True, "b": DIGIT},
-        "required": ["b"],
-        "additionalProperties": False,
-    }
-    | {"properties": {"a": one_of(DIGIT, FLAG), "b": DIGIT}},
-    record(config={"type": "object", "additionalProperties": WORD, "maxProperties": 1}),
-    several({"type": "object", "additionalProperties": FLAG, "maxProperties": 1}, 1, 2),
+    record("a", a=one_of(DIGIT, named(DIGIT)), b=DIGIT),
+    record(config=named(WORD)),
+    several(named(several(FLAG, 1, 1)), 1, 2),
     {"minimum": 0, "maximum": 9, "multipleOf": 0.5, "type": ["number", "boolean"]},
     record(when={"type": "string", "format": "date-time"}),
     record(mail={"type": "string", "format": "email", "maxLength": 16}),
