@@ -155,7 +155,7 @@ def test_the_digest_covers_every_file(folder: Path) -> None:
         ("num_key_value_heads", 3),
         ("tie_word_embeddings", "yes"),
         ("quantization_config", {"quant_method": "awq"}),
-        ("rope_parameters", {"rope_type": "dynamic", "rope_theta": 1e4}),
+        ("rope_parameters", {"rope_type": "longrope", "rope_theta": 1e4}),
         ("rope_parameters", {"rope_type": "linear", "rope_theta": 1e4, "factor": -2.0}),
         ("rope_parameters", {"rope_type": "linear", "rope_theta": 1e4, "factor": 10**400}),
         ("rope_parameters", {"rope_theta": 1.0}),

@@ -45,6 +45,7 @@ CASES: dict[str, PretrainedConfig] = {
     "llama-bias": LlamaConfig(**BASE, attention_bias=True),
     "llama-wide-heads": LlamaConfig(**BASE, head_dim=16, rms_norm_eps=1e-2),
     "llama-linear": LlamaConfig(**BASE, **rope("linear", factor=3.0)),
+    "llama-dynamic": LlamaConfig(**BASE, **rope("dynamic", factor=3.0)),
     "llama-3": LlamaConfig(
         **BASE,
         **rope(

@@ -1,5 +1,6 @@
 """Tokenizers built from GGUF metadata encode as their originals do."""
 
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from helios.frontend.tokenizer import Tokenizer
+from helios.ignition.pretokenizers import SPLITTINGS
 from helios.ignition.sources.gguf import GgufSource
 from helios.ignition.sources.source import GgmlVocabulary, TokenizerFile
 from helios.ignition.tokenizer import make_tokenizer
@@ -110,20 +112,38 @@ def test_text_is_split_as_transformers_splits_it(pre: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "pieces"),
+    ("pre", "text", "pieces"),
     [
-        ("ab12345, x", ["ab", "123", "45", ",", "Ġx"]),
-        ("a  b", ["a", "Ġ", "Ġb"]),
-        ("$5.00", ["$", "5", ".", "00"]),
+        ("default", "ab12345, x", ["ab", "123", "45", ",", "Ġx"]),
+        ("default", "a  b", ["a", "Ġ", "Ġb"]),
+        ("default", "$5.00", ["$", "5", ".", "00"]),
+        (
+            "deepseek-coder",
+            "if x1>=22:\n  y",
+            ["if", "Ġx", "1", ">=", "2", "2", ":", "Ċ", "Ġ", "Ġy"],
+        ),
+        ("deepseek-llm", "Ab cd, 12\n", ["Ab", "Ġcd", ",", "Ġ", "1", "2", "Ċ"]),
+        ("deepseek-v3", "12345 .foo(x)", ["123", "45", "Ġ.", "foo", "(x", ")"]),
+        ("seed-coder", "x+=12\n", ["x", "+=", "1", "2", "Ċ"]),
+        ("smaug-bpe", "It's 12345", ["It", "'s", "Ġ", "123", "45"]),
     ],
 )
-def test_the_default_splitting_takes_digits_by_threes(
-    tmp_path: Path, text: str, pieces: list[str]
+def test_text_is_split_as_the_vocabulary_was_learned(
+    tmp_path: Path, pre: str, text: str, pieces: list[str]
 ) -> None:
-    path = write_gguf(tmp_path / "tiny.gguf", {**METADATA, "tokenizer.ggml.pre": "default"})
+    path = write_gguf(tmp_path / "tiny.gguf", {**METADATA, "tokenizer.ggml.pre": pre})
     asset = make_tokenizer(GgufSource(path).tokenizer)
     tokenizer = tokenizers.Tokenizer.from_str(asset.json.decode())
     assert [p for p, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)] == pieces
+
+
+@pytest.mark.parametrize("pre", SPLITTINGS)
+def test_every_splitting_keeps_all_of_a_text(tmp_path: Path, pre: str) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", {**METADATA, "tokenizer.ggml.pre": pre})
+    tokenizer = Tokenizer(make_tokenizer(GgufSource(path).tokenizer).json.decode())
+    for text in TEXTS:
+        expected = unicodedata.normalize("NFC", text) if SPLITTINGS[pre].composed else text
+        assert tokenizer.decode(tokenizer.encode(text)) == expected
 
 
 # ---- SentencePiece -----------------------------------------------------------------------

@@ -72,8 +72,8 @@ def huggingface_scaling(settings: Facts, facts: Facts) -> Scaling:
     """The scaling that one group of rotary settings asks for."""
     kind = settings.text("rope_type", settings.text("type", "default"))
     match kind:
-        case "default":
-            return None
+        case "default" | "dynamic":
+            return None  # dynamic scaling begins where the context that the model states ends
         case "linear":
             return LinearScaling(settings.positive("factor"))
         case "llama3":
@@ -132,5 +132,5 @@ def _unsupported(field: str, value: str) -> SourceError:
         "unsupported rotary scaling",
         field=field,
         value=value,
-        remedy="supported: default, linear, llama3, yarn",
+        remedy="supported: default, dynamic, linear, llama3, yarn",
     )
