@@ -83,7 +83,7 @@ class Bench:
             {name: address(array) for name, array in self.arrays.items()},
             self.weights,
         )
-        steps = lower(program, nodes, placement, capacity, self.planes)
+        steps = lower(nodes, placement, capacity, self.planes)
         extents = (capacity["B"], capacity["T"], capacity["S"])
         loaded = self.executor.load(steps, extents)
         self.executor.run(loaded, extents, NO_TRANSFERS, NO_TRANSFERS)

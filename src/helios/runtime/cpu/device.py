@@ -13,7 +13,8 @@ from helios.errors import CompileError, ConfigurationError, DeviceError
 from helios.program.extents import ROWS, SAMPLED, TOKENS
 from helios.program.ir import Program
 from helios.runtime.cpu.catalog import catalog, descriptor, functions, materializers, planes_of
-from helios.runtime.cpu.lower import Step, lifetimes, lower
+from helios.runtime.cpu.lower import lifetimes, lower
+from helios.runtime.cpu.lowering import Step
 from helios.runtime.cpu.placement import PackedWeight, Placement, place
 from helios.runtime.cpu.schedule import Schedule, schedule
 from helios.runtime.cpu.weights import PackedWeights, layouts
@@ -146,7 +147,7 @@ def lower_program(
         weights=weights,
     )
     lengths = program_plan.lengths
-    steps = lower(program, nodes, placement, lengths, planes)
+    steps = lower(nodes, placement, lengths, planes)
     capacity = (lengths.get(ROWS, 0), lengths.get(TOKENS, 0), lengths.get(SAMPLED, 0))
     return Lowered(steps, capacity)
 

@@ -209,9 +209,9 @@ class _Scheduler:
             sides = self._ops[users[0]].operands
             other = sides[1]
             up = made.get(other) if isinstance(other, Value) else None
-            if sides[0] == result and up is not None and other is not None:
-                if len(self._users[other]) == 1:
-                    yield gate, up, users[0]
+            alone = other is not None and len(self._users[other]) == 1
+            if sides[0] == result and up is not None and alone:
+                yield gate, up, users[0]
 
     def _input(self, index: int) -> Ref:
         x = self._ops[index].operands[0]

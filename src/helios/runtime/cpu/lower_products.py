@@ -1,0 +1,76 @@
+"""Lowering matrix products and what runs with them."""
+
+from collections.abc import Sequence
+
+from helios import _native
+from helios.program.ir import Op, Ref
+from helios.runtime.cpu.lowering import Lowering, Params
+from helios.runtime.cpu.schedule import Gated, Quantise, Round
+
+FUNCTIONS = {"silu": 0, "gelu": 1, "gelu_tanh": 2}
+"""Activations as the kernels number them."""
+
+
+def _linear(
+    low: Lowering,
+    x: Ref,
+    ops: Sequence[Op],
+    outs: Sequence[Ref | None],
+    residuals: Sequence[Ref | None],
+    integer: bool,
+) -> Params:
+    weights = [low.placement.weight(op.operands[1]) for op in ops]
+    biases = [op.operands[2] if len(op.operands) > 2 else None for op in ops]
+    params: Params = {
+        "count": low.count(x),
+        "columns": weights[0].columns,
+        "weights": [w.address for w in weights],
+        "layouts": [_native.layout_number(w.layout.upper()) for w in weights],
+        "rows": [w.rows for w in weights],
+        "biases": [low.at(b) for b in biases],
+        "residuals": [low.at(r) for r in residuals],
+        "outs": [low.at(o) for o in outs],
+    }
+    return params | (low.region(x) if integer else {"x": low.at(x)})
+
+
+def products(low: Lowering, node: Round) -> None:
+    """Products of one input in one round."""
+    params = _linear(
+        low,
+        node.x,
+        [p.linear for p in node.products],
+        [p.out for p in node.products],
+        [p.residual for p in node.products],
+        node.integer,
+    )
+    low.emit("linear", **params)
+
+
+def gated(low: Lowering, node: Gated) -> None:
+    """Gate and up with their activation, quantised where products read the result."""
+    result = node.activation.results[0]
+    params = _linear(
+        low,
+        node.x,
+        [node.gate, node.up],
+        [result if node.plain else None, None],
+        [None, None],
+        node.integer,
+    )
+    params["gate"] = FUNCTIONS[str(node.activation.attributes["function"])]
+    if node.quantised:
+        params["out_region"] = low.regions[result]
+        params["planes"] = low.planes
+    low.emit("linear", **params)
+
+
+def quantise(low: Lowering, node: Quantise) -> None:
+    """The quantised form of a value."""
+    low.emit(
+        "quantise",
+        count=low.count(node.x),
+        x=low.at(node.x),
+        columns=low.inner(node.x),
+        **low.region(node.x),
+    )
