@@ -83,9 +83,13 @@ def write_gguf(
     weights: Mapping[str, np.ndarray] | None = None,
     storage: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.Q8_0,
     architecture: str = "llama",
+    split: int = 0,
 ) -> Path:
-    """Write a model whose matrices have that storage and whose vectors are float32."""
-    writer = gguf.GGUFWriter(path, architecture)
+    """Write a model whose matrices have that storage and whose vectors are float32.
+
+    With `split`, several files of so many tensors at most; the path of the first is returned.
+    """
+    writer = gguf.GGUFWriter(path, architecture, split_max_tensors=split)
     for key, value in metadata.items():
         _add(writer, key, value)
     for name, values in (tensors() if weights is None else weights).items():
@@ -95,7 +99,7 @@ def write_gguf(
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return path
+    return min(path.parent.glob(f"{path.stem}-00001-of-*.gguf")) if split else path
 
 
 def _add(writer: gguf.GGUFWriter, key: str, value: object) -> None:

@@ -21,6 +21,7 @@ from helios.ignition.preparation.graph import Graph
 from helios.ignition.preparation.manifest import execution_manifest
 from helios.ignition.preparation.programs import build_graphs
 from helios.ignition.recipes.registry import recipe_for
+from helios.ignition.sources.gguf_files import SPLIT_NAME
 from helios.ignition.sources.huggingface_text import hub_name
 from helios.ignition.sources.open import open_source
 from helios.ignition.sources.source import License, Source
@@ -120,6 +121,8 @@ def prepare(
 def served_name(path: Path) -> str:
     """A plain identifier from the name of a file, as it is given, or of a folder."""
     name = hub_name(path) if path.is_dir() else path.name.removesuffix(".gguf")
+    if split := SPLIT_NAME.fullmatch(name):
+        name = split[1]
     return re.sub(r"[^A-Za-z0-9_.+@-]+", "-", name).lstrip(".+@-") or "model"
 
 

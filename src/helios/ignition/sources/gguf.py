@@ -1,5 +1,6 @@
 """A GGUF file as a source."""
 
+import hashlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -8,8 +9,9 @@ import numpy as np
 
 from helios.errors import SourceError
 from helios.ignition.sources.facts import Facts
-from helios.ignition.sources.gguf_header import Header, TensorEntry, read_header
-from helios.ignition.sources.mapping import digest, map_file, present
+from helios.ignition.sources.gguf_files import GgufFile, read_files
+from helios.ignition.sources.gguf_header import TensorEntry
+from helios.ignition.sources.mapping import digest, present
 from helios.ignition.sources.sampling import gguf_sampling
 from helios.ignition.sources.source import (
     Dialect,
@@ -24,25 +26,23 @@ _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 
 
 class GgufSource:
-    """A GGUF file, mapped. Metadata is read at once, tensors when asked for.
+    """A GGUF file, or the first of several, mapped. Tensors are read when asked for.
 
-    Raises `SourceError` for a file that is not a sound GGUF model. The mapping lives as long as
-    any tensor view does. Without `complete`, the file may end anywhere after its header.
+    Raises `SourceError` for what is not a sound GGUF model. A mapping lives as long as any tensor
+    view of it does. Without `complete`, files may end anywhere after their headers.
     """
 
     dialect = Dialect.GGUF
 
     def __init__(self, path: Path, *, complete: bool = True) -> None:
         self.path = path
-        self._data = map_file(path)
-        header = read_header(self._data, path.name, complete=complete)
-        self._fields = header.fields
-        _check_whole(self._view("split."))
+        self._files = read_files(path, complete=complete)
+        self._fields = self._files[0].header.fields
         general = self._view("general.")
         self.architecture = general.text("architecture")
         self.name = general.text("name", path.stem)
         self.config = self._view(f"{self.architecture}.")
-        self.tensors: Mapping[str, SourceTensor] = self._tensors(header)
+        self.tensors: Mapping[str, SourceTensor] = self._tensors()
         self.tokenizer = _vocabulary(self._view("tokenizer.ggml."))
         self.chat_template = _template(self._view("tokenizer."))
         self.license = License(
@@ -51,33 +51,26 @@ class GgufSource:
         self.sampling = gguf_sampling(self._view("general.sampling."))
 
     def sha256(self) -> bytes:
-        """The digest of the file."""
-        return digest(self._data)
+        """The digest of the file, or of the digests of several."""
+        digests = [digest(file.data) for file in self._files]
+        return digests[0] if len(digests) == 1 else hashlib.sha256(b"".join(digests)).digest()
 
     def _view(self, prefix: str) -> Facts:
         chosen = {k[len(prefix) :]: v for k, v in self._fields.items() if k.startswith(prefix)}
         return Facts(chosen, prefix)
 
-    def _tensors(self, header: Header) -> Mapping[str, SourceTensor]:
+    def _tensors(self) -> Mapping[str, SourceTensor]:
         return {
             entry.name: SourceTensor(
-                entry.name, entry.storage, entry.shape, entry.nbytes, partial(self._load, entry)
+                entry.name, entry.storage, entry.shape, entry.nbytes, partial(_load, file, entry)
             )
-            for entry in header.tensors
+            for file in self._files
+            for entry in file.header.tensors
         }
 
-    def _load(self, entry: TensorEntry) -> memoryview:
-        return present(self._data, entry.offset, entry.offset + entry.nbytes, entry.name)
 
-
-def _check_whole(split: Facts) -> None:
-    if split.whole("count", 1) > 1:
-        raise SourceError(
-            "only one file of several",
-            field=split.name("count"),
-            value=split.whole("count"),
-            remedy="merge the files first, with llama-gguf-split --merge",
-        )
+def _load(file: GgufFile, entry: TensorEntry) -> memoryview:
+    return present(file.data, entry.offset, entry.offset + entry.nbytes, entry.name)
 
 
 def _template(facts: Facts) -> str | None:
