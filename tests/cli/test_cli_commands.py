@@ -192,3 +192,14 @@ def test_prepare_takes_a_syntax_or_its_opposite(run: Run, tmp_path: Path) -> Non
     unknown = run("prepare", "smollm2", "-o", tmp_path / "x.core", "--reasoning-syntax", "loud")
     assert unknown.status == 1
     assert "bracket-think" in unknown.err
+
+
+def test_prepare_takes_a_chat_template_from_a_file(run: Run, tmp_path: Path) -> None:
+    words = ("prepare", "smollm2", "-o", tmp_path / "x.core", "--chat-template")
+    missing = run(*words, tmp_path / "none.jinja")
+    assert missing.status == 1
+    assert "--chat-template" in missing.err
+    (tmp_path / "broken.jinja").write_text("{% for m in messages %}")
+    broken = run(*words, tmp_path / "broken.jinja")
+    assert broken.status == 1
+    assert "template" in broken.err

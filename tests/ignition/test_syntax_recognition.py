@@ -205,3 +205,10 @@ def test_every_syntax_has_a_name() -> None:
     declared = [v for v in vars(syntaxes).values() if isinstance(v, syntaxes.Reasoning)]
     assert [r for r in declared if r not in REASONING_SYNTAXES.values()] == []
     assert set(WRITTEN_BY) == {*TOOL_SYNTAXES, *REASONING_SYNTAXES}
+
+
+def test_another_template_takes_the_place_of_the_models_own(tmp_path: Path) -> None:
+    choice = SyntaxChoice(template=FAMILIES["hermes"].template)
+    deployment = deploy(tmp_path, FAMILIES["gemma-3"], PrepareOptions(syntaxes=choice))
+    assert deployment.text.chat.template == FAMILIES["hermes"].template
+    assert_tools(deployment.contract.model.frontend, "json-tags")

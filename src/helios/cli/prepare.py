@@ -59,6 +59,9 @@ def prepare(
     cache_dtype: CacheType = DEFAULTS.cache_dtype,
     served_id: Annotated[str | None, typer.Option(help="Model id that clients use.")] = None,
     alias: Annotated[list[str] | None, typer.Option(help="Another id; may be repeated.")] = None,
+    chat_template: Annotated[
+        Path | None, typer.Option(help="File of a chat template to use instead of the model's.")
+    ] = None,
     tool_syntax: Annotated[
         str | None, typer.Option(help="How the model writes tool calls; default: recognised.")
     ] = None,
@@ -98,6 +101,7 @@ def prepare(
         syntaxes=SyntaxChoice(
             tools=_syntax("--tool-syntax", tool_syntax, no_tool_syntax),
             reasoning=_syntax("--reasoning-syntax", reasoning_syntax, no_reasoning_syntax),
+            template=_template(chat_template),
             switches=None if thinking_switch is None else tuple(thinking_switch),
         ),
     )
@@ -139,6 +143,18 @@ def _publisher(key: Path | None, namespace: str) -> tuple[str, SigningKey]:
             remedy="give both, or neither to sign as the local publisher",
         )
     return check_namespace(namespace, field="--namespace"), SigningKey.load(key)
+
+
+def _template(path: Path | None) -> str | None:
+    try:
+        return None if path is None else path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"can't be read: {error}",
+            field="--chat-template",
+            value=str(path),
+            remedy="give a text file",
+        ) from None
 
 
 def _syntax(option: str, name: str | None, none: bool) -> str | None:

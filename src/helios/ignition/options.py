@@ -23,12 +23,14 @@ class SyntaxChoice:
     """What a user says of a model's syntaxes.
 
     A name of `preparation.syntax_names`, `none`, or None to have it recognised; `switches` are
-    the variables of the chat template that switch reasoning on and off.
+    the variables of the chat template that switch reasoning on and off. `template` is the text
+    of a chat template to use instead of the checkpoint's.
     """
 
     tools: str | None = None
     reasoning: str | None = None
     switches: tuple[str, ...] | None = None
+    template: str | None = None
 
 
 RECOGNISED = SyntaxChoice()

@@ -34,9 +34,10 @@ def make_text_assets(source: Source, vocabulary: int, choice: SyntaxChoice) -> T
     """
     asset = make_tokenizer(source.tokenizer)
     content = _within(asset, vocabulary)
+    written = source.chat_template if choice.template is None else choice.template
     try:
         tokenizer = Tokenizer(content.decode())
-        template = Template(source.chat_template, asset.special) if source.chat_template else None
+        template = Template(written, asset.special) if written else None
     except ContractError as error:
         raise SourceError(
             error.message, field=error.field, value=error.value, remedy="use another checkpoint"
