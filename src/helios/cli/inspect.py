@@ -14,6 +14,7 @@ from helios.core.trust import TrustStore
 from helios.errors import HeliosError
 from helios.program.text import to_text
 from helios.schema.contract_pb2 import ServingContract
+from helios.schema.frontend_pb2 import ReasoningParser, ToolParser
 from helios.schema.manifest_pb2 import ExecutionManifest, WeightStorage
 from helios.schema.program_pb2 import Operation
 
@@ -115,8 +116,19 @@ def _contract_table(contract: ServingContract) -> Table:
     table.add_row("prefill", f"{contract.prefill_tokens:,} tokens a step")
     table.add_row("vocabulary", f"{model.vocabulary:,}")
     table.add_row("page", f"{model.cache.page_tokens} tokens")
-    table.add_row("end of sequence", ", ".join(map(str, model.frontend.eos_tokens)))
+    frontend = model.frontend
+    table.add_row("end of sequence", ", ".join(map(str, frontend.eos_tokens)))
+    table.add_row("chat", "by template" if frontend.template_resource else "none")
+    table.add_row("tool calls", _word(ToolParser.Name(frontend.tool_parser), "TOOL_PARSER_"))
+    reasoning = ReasoningParser.Name(frontend.reasoning_parser)
+    table.add_row("reasoning", _word(reasoning, "REASONING_PARSER_"))
+    for field, value in contract.defaults.ListFields():
+        table.add_row(f"default {_word(field.name)}", f"{value:g}")
     return table
+
+
+def _word(name: str, prefix: str = "") -> str:
+    return name.removeprefix(prefix).lower().replace("_", " ")
 
 
 def _program_table(contract: ServingContract, manifest: ExecutionManifest) -> Table:
