@@ -84,15 +84,17 @@ def main() -> None:
     ]
     peers = [PEER_BY_NAME[name] for name in options.peers]
     common = (options.threads, options.repeats, samples, console.print)
-    if "rates" in options.sections:
-        run_rates(_contenders(options), test, *common)
-    if "footprints" in options.sections:
-        run_footprints(peers, prompts, 4 if options.quick else 16, *common)
-    if "servers" in options.sections:
-        run_workloads(peers, workloads, prompts, *common)
-    facts["busy_after"] = round(busy_share(3.0), 3)
-    facts["ceilings"] = asdict(_higher(before, ceilings(options.threads)))
-    finish(Results(facts, _measured(test, workloads), samples.values), options.name)
+    try:
+        if "rates" in options.sections:
+            run_rates(_contenders(options), test, *common)
+        if "footprints" in options.sections:
+            run_footprints(peers, prompts, 4 if options.quick else 16, *common)
+        if "servers" in options.sections:
+            run_workloads(peers, workloads, prompts, *common)
+    finally:  # a run that is stopped half-way still shows what it has
+        facts["busy_after"] = round(busy_share(3.0), 3)
+        facts["ceilings"] = asdict(_higher(before, ceilings(options.threads)))
+        finish(Results(facts, _measured(test, workloads), samples.values), options.name)
     if "micro" in options.sections:
         run_micro(options.name)
 
@@ -103,7 +105,8 @@ def finish(results: Results, name: str) -> None:
     source = RESULTS / f"{name}.json"
     results.write(source)
     (RESULTS / f"{name}.md").write_text(markdown(results))
-    show(results, Console())
+    # Wide enough for the tables where the output goes to a file.
+    show(results, Console(width=max(console.width, 140)))
     draw = [str(install.chart()), "-m", "benchmarks.chart", str(source)]
     subprocess.run([*draw, str(RESULTS / f"{name}.png")], check=True, cwd=HERE.parent)
     console.print(f"wrote {source} and the same as .md and .png")

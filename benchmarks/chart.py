@@ -9,7 +9,7 @@ from pathlib import Path
 
 import matplotlib
 
-from benchmarks.results import BASE, OURS, Row, advantage, read_results, rows
+from benchmarks.results import BASE, OURS, Row, advantage, is_ours, read_results, rows
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -30,15 +30,16 @@ def draw(source: Path, output: Path) -> None:
     """Read results, write a PNG."""
     results = read_results(source)
     found = [r for r in rows(results) if BASE in r.peers and r.name not in LEFT_OUT]
-    peers = list(dict.fromkeys(peer for row in found for peer in row.peers if peer != BASE))
+    known = list(dict.fromkeys(peer for row in found for peer in row.peers if peer != BASE))
+    peers = sorted(known, key=lambda peer: not is_ours(peer))
     if not peers:
         print(f"no chart: nothing was measured beside {BASE}")
         return
     height = 1.2 + len(found) * (0.16 * len(peers) + 0.18)
     figure, axes = pyplot.subplots(figsize=(9, height), layout="constrained")
     thickness = 0.85 / max(len(peers), 1)
-    for index, peer in enumerate(peers):
-        _bars(axes, found, peer, (index + 0.5) * thickness - 0.425, thickness)
+    for peer in peers:
+        _bars(axes, found, peer, peers, thickness)
     axes.axvline(1, color=COLOURS[BASE], linewidth=1)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}×")
@@ -58,17 +59,26 @@ def draw(source: Path, output: Path) -> None:
     figure.savefig(output, dpi=150)
 
 
-def _bars(axes: "pyplot.Axes", found: list[Row], peer: str, shift: float, thickness: float) -> None:
+def _bars(
+    axes: "pyplot.Axes", found: list[Row], peer: str, peers: list[str], thickness: float
+) -> None:
+    """The bars of one peer; in a group only the peers that were measured take room."""
     places, lengths = [], []
     for index, row in enumerate(found):
+        present = [p for p in peers if p in row.peers]
         ratio = advantage(row, peer)
         if ratio is not None:
-            places.append(index + shift)
+            places.append(index + (present.index(peer) - (len(present) - 1) / 2) * thickness)
             lengths.append(ratio)
     widths = [length - 1 for length in lengths]
     bars = axes.barh(places, widths, thickness, left=1, color=COLOURS.get(peer), label=peer)
-    labels = [f"{length:.2g}" if length < 10 else f"{length:.0f}" for length in lengths]
-    axes.bar_label(bars, labels=labels, fontsize=6.5, padding=2)
+    axes.bar_label(bars, labels=[_label(length) for length in lengths], fontsize=6.5, padding=2)
+
+
+def _label(ratio: float) -> str:
+    if ratio < 1:
+        return f"{ratio:.2f}"
+    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}"
 
 
 if __name__ == "__main__":
