@@ -11,6 +11,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
+import torch
 from test_recipe_logits import CASES
 from tiny_checkpoints import VOCABULARY, save_checkpoint
 from tiny_gguf import METADATA, write_gguf
@@ -48,6 +49,29 @@ def test_logits_agree_with_the_model_converted(case: str, tmp_path: Path) -> Non
         storage=gguf.GGMLQuantizationType.F32,
         architecture=architecture,
     )
+    assert_agreement(model, open_source(path))
+
+
+@pytest.mark.parametrize("case", ["gemma2", "gemma3"])
+def test_a_head_stored_by_itself_is_used(case: str, tmp_path: Path) -> None:
+    """As quantisers leave it that give the head another type than the embedding."""
+    config = copy.deepcopy(CASES[case])
+    config.query_pre_attn_scalar = config.head_dim
+    model = save_checkpoint(tmp_path / "original", config)
+    tensors = dict(converted(model, case))
+    tensors["output.weight"] = tensors["token_embd.weight"]
+    tensors["token_embd.weight"] = tensors["token_embd.weight"] * np.float32(1.5)
+    path = write_gguf(
+        tmp_path / "converted.gguf",
+        {**tokenizer_facts(), **model_facts(model, case)},
+        tensors,
+        storage=gguf.GGMLQuantizationType.F32,
+        architecture=case,
+    )
+    with torch.no_grad():
+        head = model.lm_head.weight.clone()
+        model.model.embed_tokens.weight.mul_(1.5)
+        model.lm_head.weight = torch.nn.Parameter(head)
     assert_agreement(model, open_source(path))
 
 

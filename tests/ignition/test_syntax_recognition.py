@@ -212,3 +212,21 @@ def test_another_template_takes_the_place_of_the_models_own(tmp_path: Path) -> N
     deployment = deploy(tmp_path, FAMILIES["gemma-3"], PrepareOptions(syntaxes=choice))
     assert deployment.text.chat.template == FAMILIES["hermes"].template
     assert_tools(deployment.contract.model.frontend, "json-tags")
+
+
+def test_what_closes_a_message_ends_generation_though_it_is_not_flagged(tmp_path: Path) -> None:
+    """As in conversions that take every added token for ordinary text."""
+    family = FAMILIES["gemma-3"]
+    tokens = [*TOKENS, *family.tokens]
+    weights = tensors()
+    table = weights["token_embd.weight"]
+    weights["token_embd.weight"] = table[[i % len(table) for i in range(len(tokens))]]
+    metadata = {
+        **METADATA,
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": [3, 3, *[1] * (len(TOKENS) - 2), *[4] * len(family.tokens)],
+        "tokenizer.chat_template": family.template,
+    }
+    source = open_source(write_gguf(tmp_path / "tiny.gguf", metadata, weights))
+    frontend = assemble(source, PrepareOptions()).contract.model.frontend
+    assert list(frontend.eos_tokens) == [0, tokens.index("<end_of_turn>")]

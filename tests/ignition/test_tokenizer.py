@@ -245,6 +245,16 @@ def test_user_defined_tokens_are_matched_whole_and_are_text(trained: tokenizers.
     assert len(facts.tokens) not in tokenizer.special_tokens
 
 
+def test_tokens_that_the_file_names_are_special_whatever_their_type(
+    trained: tokenizers.Tokenizer,
+) -> None:
+    facts = sentence_pieces(trained)
+    typed = sentence_pieces(trained, types=(2, *[1] * (len(facts.types) - 1)))
+    tokenizer = Tokenizer(make_tokenizer(typed).json.decode())
+    assert {0, 1, 2} <= tokenizer.special_tokens
+    assert tokenizer.encode("a</s>")[-1] == 2
+
+
 def test_user_defined_spaces_are_matched_before_any_merge(trained: tokenizers.Tokenizer) -> None:
     """GGUF files spell such entries with plain spaces, which text no longer has when they count."""
     facts = sentence_pieces(trained)

@@ -24,9 +24,12 @@ _CUT_TAG = re.compile(r"[<\[][^<>\[\]]*$")
 
 @dataclass(frozen=True, slots=True)
 class Terminals:
-    """Spellings of a tokenizer's special tokens, and of those that are declared to end a text."""
+    """Spellings of tokens that are matched whole, and of those that are declared to end a text.
 
-    special: Collection[str]
+    Whether a tokenizer flags a token as special says little: checkpoints differ for the same one.
+    """
+
+    tokens: Collection[str]
     ends: Collection[str] = ()
 
 
@@ -99,16 +102,16 @@ def _between(closed: str, prompt: str) -> str:
 
 
 def _closer(text: str, terminals: Terminals) -> str:
-    """The special token that a text begins with, else the text without surrounding space.
+    """The token that a text begins with, else the text without surrounding space.
 
     Where more than tokens follows, the first one only opens the closing: then the token that
     ends a text counts.
     """
     stripped = text.strip()
-    found = [token for token in terminals.special if stripped.startswith(token)]
+    found = [token for token in terminals.tokens if stripped.startswith(token)]
     first = max(found, key=len, default=stripped)
     rest = stripped[len(first) :]
-    for token in terminals.special:
+    for token in terminals.tokens:
         rest = rest.replace(token, "")
     ends = [end for end in terminals.ends if end in stripped]
     return min(ends, key=stripped.index) if rest.strip() and ends else first
@@ -120,13 +123,13 @@ def _next_opener(
     message: Message,
     terminals: Terminals,
 ) -> str:
-    """The special token that one more message adds to a conversation first; '' if none."""
+    """The token that one more message adds to a conversation first; '' if none."""
     head = rendered(template, conversation, tools=TOOLS)
     text = rendered(template, [*conversation, message], tools=TOOLS)
     if head is None or text is None or not text.startswith(head):
         return ""
     closer = _closer(text[len(head) :], terminals)
-    return closer if closer in terminals.special else ""
+    return closer if closer in terminals.tokens else ""
 
 
 def _tool_response(

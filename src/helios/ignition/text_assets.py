@@ -42,8 +42,9 @@ def make_text_assets(source: Source, vocabulary: int, choice: SyntaxChoice) -> T
         raise SourceError(
             error.message, field=error.field, value=error.value, remedy="use another checkpoint"
         ) from None
+    added = filter(tokenizer.is_added, range(tokenizer.vocabulary))
     terminals = Terminals(
-        special={tokenizer.token_text(token) for token in tokenizer.special_tokens},
+        tokens={tokenizer.token_text(token) for token in added},
         ends=[tokenizer.token_text(token) for token in asset.eos],
     )
     chat = (
@@ -91,7 +92,7 @@ def _ends(
     ends = list(asset.eos)
     for text in envelope.close if envelope else ():
         token = tokenizer.token_id(text)
-        if token is not None and token in tokenizer.special_tokens:
+        if token is not None and tokenizer.is_added(token):
             ends.append(token)
     wrong = next((end for end in ends if end >= vocabulary), None)
     if not ends or wrong is not None:

@@ -219,8 +219,11 @@ def _layout(facts: GgmlVocabulary, marked: bool, **parts: object) -> Json:
 def _added_tokens(facts: GgmlVocabulary, marked: bool) -> list[Json]:
     """Entries that are matched whole: control tokens, which are special, and user-defined ones.
 
-    User-defined ones are looked for in text as the normaliser leaves it where that is `marked`.
+    Ids that the file names are control tokens, also where their types do not say so. User-defined
+    ones are looked for in text as the normaliser leaves it where that is `marked`.
     """
+    named = {facts.bos, facts.unknown, facts.padding, *facts.eos}
+    kinds = [CONTROL if i in named else kind for i, kind in enumerate(facts.types)]
     return [
         {
             "id": i,
@@ -231,7 +234,7 @@ def _added_tokens(facts: GgmlVocabulary, marked: bool) -> list[Json]:
             "normalized": marked and kind == USER_DEFINED,
             "special": kind != USER_DEFINED,
         }
-        for i, (token, kind) in enumerate(zip(facts.tokens, facts.types, strict=True))
+        for i, (token, kind) in enumerate(zip(facts.tokens, kinds, strict=True))
         if kind in (CONTROL, USER_DEFINED, UNKNOWN)
     ]
 

@@ -1,7 +1,7 @@
 """Gemma 2 and Gemma 3 (arXiv:2408.00118, arXiv:2503.19786).
 
 Layers of grouped attention, most of them over a sliding window, and a tanh-gelu-gated
-feed-forward, each normed before and after; the embedding is scaled and is the output head too.
+feed-forward, each normed before and after; the embedding is scaled, and is the head as well.
 """
 
 import math
@@ -34,6 +34,7 @@ class GemmaRecipe:
         config = self._config = read_gemma_config(source)
         self._tensors = TensorSet(source.tensors)
         self._names = TensorNames(source.dialect, _NAMES)
+        self._head = self._head_weight()
         self._magnitudes: dict[str, float] = {}
         self._take_model()
         for layer in range(len(config.windows)):
@@ -65,10 +66,10 @@ class GemmaRecipe:
         return hidden
 
     def head(self, builder: ProgramBuilder, hidden: Value) -> Value:
-        """Final norm and the embedding table as output projection, capped where that is asked."""
+        """Final norm and output projection, capped where that is asked."""
         config = self._config
         normed = rms_norm(builder, hidden, "norm", config.width, config.epsilon)
-        table = builder.weight("embedding", (config.vocabulary, config.width))
+        table = builder.weight(self._head, (config.vocabulary, config.width))
         if not config.logit_cap:
             return builder.value("linear", normed, table, name="logits", role=Role.LOGITS)
         scores = builder.value("linear", normed, table)
@@ -118,10 +119,16 @@ class GemmaRecipe:
 
     # ---- tensors ------------------------------------------------------------------------
 
+    def _head_weight(self) -> str:
+        """The embedding table, unless a GGUF file stores it a second time, in another type."""
+        stored = self._names.model("output") in self._tensors
+        return "output" if stored and self._names.dialect is Dialect.GGUF else "embedding"
+
     def _take_model(self) -> None:
         config = self._config
         shape = (config.vocabulary, config.width)
-        self._tensors.take("embedding", self._names.model("embedding"), shape)
+        for name in dict.fromkeys(("embedding", self._head)):
+            self._tensors.take(name, self._names.model(name), shape)
         self._take_norm("norm", self._names.model("norm"), config.width)
         if 0 in config.windows:
             self._add_rope(_FULL_ROPE, config.full)
