@@ -49,10 +49,10 @@ struct Kernels {
   void (*quantise)(const float* x, const Quant& quant, int64_t token, int64_t first,
                    int64_t groups);
   // out[(t - begin) * pitch][0 .. 16) = block . token t, for begin <= t < end; begin is a multiple
-  // of 16. A token's sums are taken in an order that only the layout fixes. Scratch: 16 * columns
-  // bytes.
-  void (*dot)(const Block& block, const Quant& quant, int64_t begin, int64_t end, float* out,
-              int64_t pitch, uint8_t* scratch);
+  // of 16. A second block, adjacent in memory, goes to [16 .. 32). A token's sums are taken in an
+  // order that only the layout fixes. Scratch: 32 * columns bytes.
+  void (*dot)(const Block& block, int blocks, const Quant& quant, int64_t begin,
+              int64_t end, float* out, int64_t pitch, uint8_t* scratch);
   // The same for float activations x[t * stride]; scratch: 64 * columns bytes.
   void (*dot_float)(const Block& block, const float* x, int64_t stride, int64_t count, float* out,
                     int64_t pitch, float* scratch);

@@ -102,7 +102,7 @@ std::vector<float> multiply(const Kernels& k, const Product& p, const std::vecto
   std::vector<uint8_t> space(static_cast<size_t>(Quant::bytes(tokens, columns, planes)));
   const Quant quant{space.data(), columns / 32, planes};
   for (int64_t t = 0; t < tokens; ++t) k.quantise(&x[t * columns], quant, t, 0, columns / 32);
-  k.dot(block, quant, 0, tokens, out.data(), 16, reinterpret_cast<uint8_t*>(scratch.data()));
+  k.dot(block, 1, quant, 0, tokens, out.data(), 16, reinterpret_cast<uint8_t*>(scratch.data()));
   return out;
 }
 

@@ -12,9 +12,12 @@ constexpr int V = helios::kBlockRows / W;
 
 enum class Source { NIBBLES, SMALL_BYTES, BYTES };  // SMALL_BYTES: unpacked nibbles
 
-template <Source S, int HALVES, bool MINIMUM, bool HALF_SCALES>
+template <Source S, int HALVES, bool MINIMUM, bool HALF_SCALES, int BLOCKS = 1>
 struct Traits {
+  template <Source OTHER, int COUNT>
+  using With = Traits<OTHER, HALVES, MINIMUM, HALF_SCALES, COUNT>;
   static constexpr Source source = S;
+  static constexpr int blocks = BLOCKS;
   static constexpr int halves = HALVES;  // scales per group of 32
   static constexpr bool minimum = MINIMUM;
   static constexpr bool half_scales = HALF_SCALES;
@@ -23,7 +26,8 @@ struct Traits {
   static constexpr int record_bytes = header_bytes + (S == Source::BYTES ? 512 : 256);
   static constexpr bool in_place = S != Source::SMALL_BYTES;
   static constexpr bool split = S == Source::BYTES && !kWideBytes;
-  static constexpr int vectors = split ? 1 : V;  // taken at once
+  static constexpr int all_vectors = V * BLOCKS;
+  static constexpr int vectors = split ? 1 : all_vectors;  // taken at once
 };
 
 // Records of a block; the data lies in them, or unpacked in scratch. `ahead` is how far beyond a
@@ -33,6 +37,8 @@ struct BlockView {
   const uint8_t* data;
   int64_t groups;
   int64_t ahead;
+  int64_t next_records;  // from a block to the block after it
+  int64_t next_data;
 };
 
 template <bool HALF_SCALES>
@@ -43,21 +49,22 @@ HK vf load_scale(const uint8_t* table, int64_t index) {
     return load(reinterpret_cast<const float*>(table) + index);
 }
 
-// Bytes of step j of half h, for the rows of vector v.
+// Bytes of step j of half h, for the rows of vector v; a second block lies `next` bytes on.
 template <class T>
-HK bytes load_step(const uint8_t* data, int h, int j, int v) {
+HK bytes load_step(const uint8_t* data, int64_t next, int h, int j, int v) {
+  const uint8_t* at = data + v / V * next + v % V * 4 * W;
   if constexpr (T::source == Source::NIBBLES) {
-    const bytes raw = load_bytes(data + j * 64 + v * 4 * W);
+    const bytes raw = load_bytes(at + j * 64);
     return h == 0 ? low_nibbles(raw) : high_nibbles(raw);
   } else {
-    return load_bytes(data + (h * 4 + j) * 64 + v * 4 * W);
+    return load_bytes(at + (h * 4 + j) * 64);
   }
 }
 
 // Integer products of halves [H0, H1) of a group with plane `q` of RT tokens.
 template <int RT, class T, int H0, int H1>
-HK void group_products(const uint8_t* data, int v0, const int8_t* q, const int32_t* offset,
-                       vi (&dot)[RT][T::vectors]) {
+HK void group_products(const uint8_t* data, int64_t next, int v0, const int8_t* q,
+                       const int32_t* offset, vi (&dot)[RT][T::vectors]) {
   constexpr int N = T::vectors;
   if constexpr (T::split) {
     sums low[RT], high[RT];
@@ -67,7 +74,7 @@ HK void group_products(const uint8_t* data, int v0, const int8_t* q, const int32
     for (int j = 0; j < 4; ++j) {
 #pragma GCC unroll 2
       for (int h = H0; h < H1; ++h) {
-        const bytes w = load_step<T>(data, h, j, v0);
+        const bytes w = load_step<T>(data, next, h, j, v0);
         const bytes w0 = low_nibbles(w), w1 = high_nibbles(w);
 #pragma GCC unroll 16
         for (int t = 0; t < RT; ++t) {
@@ -93,7 +100,7 @@ HK void group_products(const uint8_t* data, int v0, const int8_t* q, const int32
         bytes w[N];
 #pragma GCC unroll 4
         for (int v = 0; v < N; ++v) {
-          w[v] = load_step<T>(data, h, j, v0 + v);
+          w[v] = load_step<T>(data, next, h, j, v0 + v);
 #ifdef HELIOS_SIGNED_BYTES
           if constexpr (T::source == Source::BYTES) w[v] = centred(w[v]);
 #endif
@@ -120,15 +127,15 @@ HK void group_products(const uint8_t* data, int v0, const int8_t* q, const int32
 
 // Both planes of a group's half (or of the whole group, if its halves share a scale).
 template <int RT, class T, int P, int H0, int H1>
-HK void planes_products(const uint8_t* data, int v0, const uint8_t* record, int lane,
+HK void planes_products(const uint8_t* data, int64_t next, int v0, const uint8_t* record, int lane,
                         vi (&dot)[RT][T::vectors]) {
   const int32_t* offsets = reinterpret_cast<const int32_t*>(record + helios::kOffsetAt);
   const int8_t* q = reinterpret_cast<const int8_t*>(record + helios::bytes_at(P)) + lane * 32;
   constexpr int part = H1 - H0 == 2 ? 2 : H0;
-  group_products<RT, T, H0, H1>(data, v0, q, offsets + part * 16 + lane, dot);
+  group_products<RT, T, H0, H1>(data, next, v0, q, offsets + part * 16 + lane, dot);
   if constexpr (P == 2) {
     vi low[RT][T::vectors];
-    group_products<RT, T, H0, H1>(data, v0, q + 512, offsets + 48 + part * 16 + lane, low);
+    group_products<RT, T, H0, H1>(data, next, v0, q + 512, offsets + 48 + part * 16 + lane, low);
 #pragma GCC unroll 16
     for (int t = 0; t < RT; ++t)
 #pragma GCC unroll 4
@@ -152,7 +159,8 @@ template <int RT, class T, int P>
 HK void tile(const BlockView& b, const uint8_t* records, int64_t record_bytes, int lane, float* out,
              int64_t pitch) {
   constexpr int N = T::vectors;
-  for (int v0 = 0; v0 < V; v0 += N) {
+  const int64_t next = T::in_place ? b.next_records : b.next_data;
+  for (int v0 = 0; v0 < T::all_vectors; v0 += N) {
     vf acc[RT][N];
 #pragma GCC unroll 16
     for (int t = 0; t < RT; ++t)
@@ -163,19 +171,22 @@ HK void tile(const BlockView& b, const uint8_t* records, int64_t record_bytes, i
       const uint8_t* weights = b.records + g * T::record_bytes;
       const uint8_t* data = T::in_place ? weights + T::header_bytes : b.data + g * 512;
       const float* scales = reinterpret_cast<const float*>(record) + lane;
-      prefetch<T::record_bytes>(weights + b.ahead);
+#pragma GCC unroll 2
+      for (int i = 0; i < T::blocks; ++i)
+        prefetch<T::record_bytes>(weights + i * b.next_records + b.ahead);
       const auto half = [&]<int H0, int H1>() __attribute__((always_inline)) {
         vi dot[RT][N];
-        planes_products<RT, T, P, H0, H1>(data, v0, record, lane, dot);
+        planes_products<RT, T, P, H0, H1>(data, next, v0, record, lane, dot);
         constexpr int part = H1 - H0 == 2 ? 2 : H0;
         const float* minimum_sums =
             reinterpret_cast<const float*>(record + helios::kSumsAt) + part * 16 + lane;
 #pragma GCC unroll 4
         for (int v = 0; v < N; ++v) {
-          const int64_t index = (T::halves == 2 ? H0 * 16 : 0) + (v0 + v) * W;
-          const vf d = load_scale<T::half_scales>(weights, index);
+          const int64_t index = (T::halves == 2 ? H0 * 16 : 0) + (v0 + v) % V * W;
+          const uint8_t* header = weights + (v0 + v) / V * b.next_records;
+          const vf d = load_scale<T::half_scales>(header, index);
           [[maybe_unused]] vf m;
-          if constexpr (T::minimum) m = load_scale<T::half_scales>(weights + T::scales_bytes, index);
+          if constexpr (T::minimum) m = load_scale<T::half_scales>(header + T::scales_bytes, index);
 #pragma GCC unroll 16
           for (int t = 0; t < RT; ++t) {
             acc[t][v] = fma(mul(to_float(dot[t][v]), d), set(scales[t]), acc[t][v]);
@@ -225,13 +236,21 @@ HK TileFunction tile_for(int tokens) {
   __builtin_unreachable();
 }
 
+// Two blocks at once fill the registers with fewer tokens.
+template <class T, int P>
+constexpr int tile_tokens() {
+  if constexpr (T::blocks == 1) return kTokenTile;
+  return P == 1 ? 6 : 4;
+}
+
 template <class T, int P>
 HK void all_tiles(BlockView view, const helios::Quant& quant, int64_t begin, int64_t end,
                   float* out, int64_t pitch) {
   for (int64_t t = begin; t < end;) {
     const int lane = static_cast<int>(t % helios::kQuantTile);
-    const int64_t left = end - t;
-    const int tokens = static_cast<int>(left < kTokenTile ? left : kTokenTile);
+    constexpr int kMost = tile_tokens<T, P>();
+    const int here = lane + kMost < helios::kQuantTile ? kMost : helios::kQuantTile - lane;
+    const int tokens = static_cast<int>(end - t < here ? end - t : here);
     // The next block is on its way after the first tile of tokens.
     if (t > begin) view.ahead = 0;
     tile_for<T, P>(tokens)(view, quant.at(t, 0), quant.record(), lane, out + (t - begin) * pitch,
@@ -251,9 +270,9 @@ HK void all_planes(const BlockView& b, const helios::Quant& quant, int64_t begin
 
 // Nibbles of a whole block as bytes, in the order of the W8 layouts.
 template <class T>
-HK void unpack_nibbles(const BlockView& b, uint8_t* out) {
-  for (int64_t g = 0; g < b.groups; ++g, out += 512) {
-    const uint8_t* record = b.records + g * T::record_bytes;
+HK void unpack_nibbles(const uint8_t* records, int64_t groups, uint8_t* out) {
+  for (int64_t g = 0; g < groups; ++g, out += 512) {
+    const uint8_t* record = records + g * T::record_bytes;
     prefetch<T::record_bytes>(record + kAhead);
 #pragma GCC unroll 16
     for (int i = 0; i < 4 * V; ++i) {
@@ -262,10 +281,6 @@ HK void unpack_nibbles(const BlockView& b, uint8_t* out) {
       store_bytes(out + 256 + i * 4 * W, high_nibbles(raw));
     }
   }
-}
-
-HK BlockView view_of(const helios::Block& block) {
-  return {block.base, nullptr, block.columns / helios::kGroup, kAhead};
 }
 
 // Calls body with the traits of an integer layout.
@@ -282,21 +297,38 @@ HK void with_traits(helios::Layout layout, Body body) {
   }
 }
 
-void dot(const helios::Block& block, const helios::Quant& quant, int64_t begin, int64_t end,
-         float* out, int64_t pitch, uint8_t* scratch) {
-  BlockView view = view_of(block);
-  with_traits(block.layout, [&]<class T>(T) __attribute__((always_inline)) {
-    if constexpr (T::source == Source::NIBBLES) {
-      // Unpacked as they stream by for one tile of tokens, once to scratch for more.
-      if (end - begin > kTokenTile) {
-        unpack_nibbles<T>(view, scratch);
-        view.data = scratch;
-        view.ahead = view.groups * T::record_bytes;
-        return all_planes<Traits<Source::SMALL_BYTES, 1, true, T::half_scales>>(
-            view, quant, begin, end, out, pitch);
-      }
+// Nibbles are unpacked as they stream by for one tile of tokens, once to scratch for more.
+template <class T>
+HK void dot_blocks(const helios::Block& block, const helios::Quant& quant, int64_t begin,
+                   int64_t end, float* out, int64_t pitch, uint8_t* scratch) {
+  const int64_t groups = block.columns / helios::kGroup;
+  const int64_t nbytes = groups * T::record_bytes;
+  BlockView view{block.base, nullptr, groups, kAhead, nbytes, groups * 512};
+  if constexpr (T::source == Source::NIBBLES) {
+    if (end - begin > kTokenTile) {
+      for (int i = 0; i < T::blocks; ++i)
+        unpack_nibbles<T>(view.records + i * nbytes, groups, scratch + i * view.next_data);
+      view.data = scratch;
+      view.ahead = T::blocks * nbytes;
+      return all_planes<typename T::template With<Source::SMALL_BYTES, T::blocks>>(
+          view, quant, begin, end, out, pitch);
     }
-    all_planes<T>(view, quant, begin, end, out, pitch);
+  }
+  all_planes<T>(view, quant, begin, end, out, pitch);
+}
+
+void dot(const helios::Block& block, int blocks, const helios::Quant& quant, int64_t begin,
+         int64_t end, float* out, int64_t pitch, uint8_t* scratch) {
+  with_traits(block.layout, [&]<class T>(T) __attribute__((always_inline)) {
+    if constexpr (kBlocks == 2)
+      if (blocks == 2)
+        return dot_blocks<typename T::template With<T::source, 2>>(block, quant, begin, end, out,
+                                                                   pitch, scratch);
+    for (int i = 0; i < blocks; ++i) {
+      const int64_t at = i * block.columns / helios::kGroup * T::record_bytes;
+      const helios::Block one{block.base + at, block.layout, block.columns};
+      dot_blocks<T>(one, quant, begin, end, out + i * helios::kBlockRows, pitch, scratch);
+    }
   });
 }
 
@@ -363,9 +395,9 @@ HK vf column(const uint8_t* data, int k, int v) {
 
 // A block's weights as floats: scale * q (+ minimum), [columns][16].
 template <class T>
-HK void floats_of(const BlockView& b, float* out) {
-  for (int64_t g = 0; g < b.groups; ++g, out += 32 * 16) {
-    const uint8_t* record = b.records + g * T::record_bytes;
+HK void floats_of(const uint8_t* records, int64_t groups, float* out) {
+  for (int64_t g = 0; g < groups; ++g, out += 32 * 16) {
+    const uint8_t* record = records + g * T::record_bytes;
     const uint8_t* data = record + T::header_bytes;
     prefetch<T::record_bytes>(record + kAhead);
     for (int k = 0; k < 32; k += 4)
@@ -501,7 +533,7 @@ void dot_float(const helios::Block& block, const float* x, int64_t stride, int64
     case Layout::F32: break;
     default:
       with_traits(block.layout, [&]<class T>(T) __attribute__((always_inline)) {
-        floats_of<T>(view_of(block), scratch);
+        floats_of<T>(block.base, columns / helios::kGroup, scratch);
       });
   }
   const float* floats =

@@ -133,6 +133,7 @@ HK sums accumulate(sums s, bytes weights, bytes activations) {
 HK vi finish(sums s) { return _mm256_madd_epi16(s, _mm256_set1_epi16(1)); }
 #endif
 
+constexpr int kBlocks = 1;  // taken at once by matrix products
 constexpr int kTokenTile = 4;
 constexpr int kFloatTile = 6;
 constexpr bool kHardwareFma = true;

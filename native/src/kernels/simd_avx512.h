@@ -128,6 +128,7 @@ HK sums accumulate(sums s, bytes weights, bytes activations) {
 HK vi finish(sums s) { return _mm512_madd_epi16(s, _mm512_set1_epi16(1)); }
 #endif
 
+constexpr int kBlocks = 2;  // taken at once by matrix products
 constexpr int kTokenTile = 8;
 constexpr int kFloatTile = 12;
 constexpr bool kHardwareFma = true;

@@ -131,6 +131,7 @@ HK sums accumulate(sums s, bytes weights, bytes activations) {
 }
 HK vi finish(sums s) { return s; }
 
+constexpr int kBlocks = 1;  // taken at once by matrix products
 constexpr int kTokenTile = 4;
 constexpr int kFloatTile = 4;
 constexpr bool kHardwareFma = false;

@@ -1,8 +1,7 @@
 // Matrix products: several weights that share their input, with what follows them.
 //
-// The work of a step is its output rows in units (one block of sixteen, or two where the result is
-// quantised by groups of 32) times its tokens in runs of at most 128. Each chunk is some units of
-// one run. How they are cut changes no number: see kernels/matmul.inl.
+// The work of a step is its output rows in units of 32 (two blocks; also the group in which a result
+// is quantised) times its tokens in runs of at most 128. Each chunk is some units of one run. How they are cut changes no number: see kernels/matmul.inl.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -44,11 +43,11 @@ class Linear final : public Step {
       throw Error("out_region: quantised rows need a multiple of 32");
     const size_t walked = gate_ >= 0 ? 1 : outputs_.size();
     for (size_t i = 0; i < walked; ++i)
-      units_ += ceil_div(outputs_[i].weight.blocks(), unit_blocks());
+      units_ += units_of(outputs_[i]);
   }
 
   void plan(Workspace& workspace, const Extents& capacity) override {
-    workspace.need_thread_bytes(tiles_bytes() + columns_ * (region_ >= 0 ? 16 : 64));
+    workspace.need_thread_bytes(tiles_bytes() + columns_ * (region_ >= 0 ? 32 : 64));
     const int64_t tokens = count_.of(capacity);
     if (region_ >= 0)
       workspace.need_region(region_, Quant::bytes(tokens, columns_, quant_.planes));
@@ -68,7 +67,7 @@ class Linear final : public Step {
     if (tokens_ <= 0) return 0;
     runs_ = ceil_div(tokens_, kRun);
     const int64_t pairs = gate_ >= 0 ? 2 : 1;
-    const int64_t work = unit_blocks() * pairs * kBlockRows * columns_ *
+    const int64_t work = kUnitBlocks * pairs * kBlockRows * columns_ *
                          std::clamp<int64_t>(tokens_, 4, kRun);
     const int64_t fair = ceil_div(units_ * runs_, context.threads * 8);
     const int64_t least = ceil_div(kLeastWork, work);
@@ -113,66 +112,65 @@ class Linear final : public Step {
     if (gate_ >= 0 && n == 2 && rows[0] != rows[1]) throw Error("rows: gate and up differ");
   }
 
-  int64_t unit_blocks() const { return out_region_ >= 0 ? 2 : 1; }
+  static constexpr int64_t kUnitBlocks = 2;
+  static int64_t units_of(const Output& output) {
+    return ceil_div(output.weight.blocks(), kUnitBlocks);
+  }
   static constexpr int64_t tiles_bytes() { return 2 * kRun * kTilePitch * 4; }
 
   void run_unit(const Context& context, int64_t unit, int64_t begin, int64_t end, int thread) {
     float* tile = reinterpret_cast<float*>(workspace_->of_thread(thread));
     if (gate_ >= 0) return run_gate(context, unit, begin, end, tile);
     size_t i = 0;
-    while (unit >= outputs_[i].weight.blocks()) unit -= outputs_[i++].weight.blocks();
+    while (unit >= units_of(outputs_[i])) unit -= units_of(outputs_[i++]);
     const Output& output = outputs_[i];
     product(context, output, unit, begin, end, tile, tile);
-    store(context, output, unit, begin, end, tile, output.residual);
+    write(context, output, unit, begin, end, tile, output.bias, output.residual);
   }
 
-  // function(gate) * up, for two blocks at once where the result is quantised.
+  // function(gate) * up.
   void run_gate(const Context& context, int64_t unit, int64_t begin, int64_t end, float* tile) {
     float* other = tile + kRun * kTilePitch;
-    const int64_t blocks = outputs_[0].weight.blocks();
-    const int64_t first = unit * unit_blocks();
-    const int64_t last = std::min(blocks, first + unit_blocks());
-    for (int64_t block = first; block < last; ++block) {
-      const int64_t at = (block - first) * kBlockRows;
-      for (int i = 0; i < 2; ++i) {
-        float* to = (i == 0 ? tile : other) + at;
-        product(context, outputs_[i], block, begin, end, to, tile);
-        if (outputs_[i].bias != nullptr) add_bias(context, outputs_[i], block, end - begin, to);
-      }
+    for (int i = 0; i < 2; ++i) {
+      float* to = i == 0 ? tile : other;
+      product(context, outputs_[i], unit, begin, end, to, tile);
+      if (outputs_[i].bias != nullptr) add_bias(context, outputs_[i], unit, end - begin, to);
     }
     context.kernels->gate(static_cast<Gate>(gate_), tile, other, tile, (end - begin) * kTilePitch);
     if (outputs_[0].out != nullptr)
-      for (int64_t block = first; block < last; ++block)
-        write(context, outputs_[0], block, begin, end, tile + (block - first) * kBlockRows, nullptr,
-              nullptr);
+      write(context, outputs_[0], unit, begin, end, tile, nullptr, nullptr);
     if (out_region_ >= 0)
       for (int64_t t = begin; t < end; ++t)
         context.kernels->quantise(tile + (t - begin) * kTilePitch, target_, t, unit, 1);
   }
 
-  void product(const Context& context, const Output& output, int64_t block, int64_t begin,
+  void product(const Context& context, const Output& output, int64_t unit, int64_t begin,
                int64_t end, float* to, float* tiles) const {
     uint8_t* scratch = reinterpret_cast<uint8_t*>(tiles) + tiles_bytes();
-    const LayoutSpec& spec = layout_spec(output.weight.layout);
-    const Block view{output.weight.base + block * block_bytes(spec, columns_),
-                     output.weight.layout, columns_};
+    const int64_t nbytes = block_bytes(layout_spec(output.weight.layout), columns_);
+    const int64_t first = unit * kUnitBlocks;
+    const int blocks =
+        static_cast<int>(std::min(kUnitBlocks, output.weight.blocks() - first));
+    Block view{output.weight.base + first * nbytes, output.weight.layout, columns_};
     if (region_ >= 0)
-      context.kernels->dot(view, quant_, begin, end, to, kTilePitch, scratch);
-    else
-      context.kernels->dot_float(view, x_ + begin * columns_, columns_, end - begin, to,
-                                 kTilePitch, reinterpret_cast<float*>(scratch));
+      return context.kernels->dot(view, blocks, quant_, begin, end, to, kTilePitch, scratch);
+    for (int i = 0; i < blocks; ++i, view.base += nbytes)
+      context.kernels->dot_float(view, x_ + begin * columns_, columns_, end - begin,
+                                 to + i * kBlockRows, kTilePitch,
+                                 reinterpret_cast<float*>(scratch));
   }
 
-  void store(const Context& context, const Output& output, int64_t block, int64_t begin,
-             int64_t end, const float* tile, const float* residual) const {
-    write(context, output, block, begin, end, tile, output.bias, residual);
+  // Output rows of a unit, at most 32.
+  static int lanes_of(const Output& output, int64_t unit) {
+    return static_cast<int>(
+        std::min<int64_t>(kTilePitch, output.weight.rows - unit * kTilePitch));
   }
 
-  static void write(const Context& context, const Output& output, int64_t block, int64_t begin,
+  static void write(const Context& context, const Output& output, int64_t unit, int64_t begin,
                     int64_t end, const float* tile, const float* bias, const float* residual) {
-    const int64_t n = block * kBlockRows;
+    const int64_t n = unit * kTilePitch;
     const int64_t stride = output.weight.rows;
-    const int lanes = static_cast<int>(std::min<int64_t>(kBlockRows, stride - n));
+    const int lanes = lanes_of(output, unit);
     const int64_t at = begin * stride + n;
     context.kernels->store_block(tile, kTilePitch, end - begin, lanes,
                                  bias == nullptr ? nullptr : bias + n,
@@ -180,10 +178,10 @@ class Linear final : public Step {
                                  stride);
   }
 
-  static void add_bias(const Context& context, const Output& output, int64_t block, int64_t count,
+  static void add_bias(const Context& context, const Output& output, int64_t unit, int64_t count,
                        float* tile) {
-    const int64_t n = block * kBlockRows;
-    const int lanes = static_cast<int>(std::min<int64_t>(kBlockRows, output.weight.rows - n));
+    const int64_t n = unit * kTilePitch;
+    const int lanes = lanes_of(output, unit);
     context.kernels->store_block(tile, kTilePitch, count, lanes, output.bias + n, nullptr, tile,
                                  kTilePitch);
   }
