@@ -234,6 +234,10 @@ for _ in range(100):
             },
             ".properties.a",
         ),
+        (
+            {"items": {"properties": dict.fromkeys(map(str, range(1001)), True)}},
+            ".items.properties",
+        ),
         ({"items": {"const": {"id": 2**64}}}, ".items.const"),
         ({"anyOf": [{"enum": [1, 2**53 + 1]}]}, ".anyOf[0].enum"),
     ],

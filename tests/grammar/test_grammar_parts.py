@@ -166,23 +166,6 @@ def test_parts_that_neither_text_nor_json_can_be(schema: dict[str, Any]) -> None
         split(schema, {}, "x")
 
 
-# ---- tokens ----------------------------------------------------------------------------------
-
-
-@given(st.text(max_size=12), st.sampled_from(["<tool_call>", "<think>", "<eos>", ""]))
-@settings(max_examples=80, derandomize=True, deadline=None)
-def test_forced_text_is_spelled_without_markers(text: str, marker: str) -> None:
-    """What llguidance leaves no choice about it encodes itself, as text and nothing else."""
-    from helios.frontend.grammar.vocabulary import _Source
-
-    tokens = WalkTokens(["<tool_call>", "<think>", "<tool_call><"])
-    source = _Source(tokens, tokens.special_tokens, (tokens.eos,))
-    whole = f"{text}{marker}{text}"
-    found = source(whole)
-    assert b"".join(map(tokens.token_bytes, found)) == whole.encode()
-    assert tokens.special_tokens.isdisjoint(found)
-
-
 # ---- monitors and the cache ------------------------------------------------------------------
 
 
@@ -236,6 +219,23 @@ def test_string_stops_beside_a_grammar() -> None:
     monitor = WALKER.constraints.monitor(key, ends=frozenset(), stops=stops)
     assert [monitor.accept(byte) for byte in b"no stop"] == [False] * 6 + [True]
     assert stops.matched == "stop"
+
+
+def test_text_without_a_choice_is_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An encoder would make tokens of markers that are text here."""
+    asked: list[str] = []
+    tokens = WalkTokens(["<tool_call>"])
+    monkeypatch.setattr(tokens, "encode", asked.append)
+    vocabulary = GrammarVocabulary(tokens, (), (tokens.eos,))
+    compiled = CompiledGrammars(vocabulary)
+    for schema in ({"const": "<tool_call>"}, {"properties": {"<tool_call>": {}}, "type": "object"}):
+        writer = Writer()
+        key = compiled.add(writer, write_answer(writer, Answer(AnswerKind.JSON, schema, "x")))
+        matcher = compiled.matcher(key)
+        for byte in json.dumps(schema.get("const", {"<tool_call>": 1})).encode():
+            matcher.compute_bitmask()
+            assert matcher.consume_token(byte)
+    assert not [text for text in asked if isinstance(text, str)]
 
 
 def test_a_token_that_was_not_allowed_is_an_error() -> None:

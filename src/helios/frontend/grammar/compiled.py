@@ -13,7 +13,7 @@ from helios.frontend.grammar.vocabulary import GrammarVocabulary
 if TYPE_CHECKING:
     from llguidance import LLMatcher
 
-MAX_GRAMMAR = 1 << 20
+MAX_GRAMMAR = 1 << 19
 """Characters of one grammar, request parts and envelope together."""
 KEPT = 64
 """Grammars kept for requests to come."""

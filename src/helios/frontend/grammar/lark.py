@@ -14,6 +14,11 @@ NO_TEXT = '""'
 """The empty text where Lark needs an expression."""
 
 
+_OPTIONS = '%llguidance {"no_forcing": true}'
+"""Text without a choice is not encoded anew at every step: for long texts that would take ever
+longer, and a marker spelled in an answer could come out as its token."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignPart:
     """A schema, regular expression or grammar of the request's own; `where` is its field."""
@@ -130,7 +135,7 @@ class Writer:
 
     def grammar(self, start: str) -> str:
         """The whole as llguidance reads it."""
-        lines = ["%llguidance {}", f"start: {start or NO_TEXT}", *self._rules]
+        lines = [_OPTIONS, f"start: {start or NO_TEXT}", *self._rules]
         own = {"name": "envelope", "lark_grammar": "\n".join(lines) + "\n"}
         return json.dumps({"grammars": [own, *self._nested]})
 

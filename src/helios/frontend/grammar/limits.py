@@ -15,6 +15,7 @@ def parser_limits() -> "LLParserLimits":
     return LLParserLimits(
         initial_lexer_fuel=2_000_000,
         step_lexer_fuel=400_000,
+        max_items_in_row=10_000,
         step_max_items=100_000,
         max_lexer_states=50_000,
         max_grammar_size=500_000,

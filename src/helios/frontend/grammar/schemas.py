@@ -23,6 +23,8 @@ _FORMATS = frozenset(
 )
 """The formats that can be enforced. Any other is an annotation, as JSON Schema says."""
 _DEEPEST = 64
+_MOST_PROPERTIES = 1000
+"""Of one object: the work to follow it grows with their square."""
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _LISTED = ("prefixItems", "anyOf", "oneOf", "allOf")
 _SINGLE = (
@@ -183,6 +185,10 @@ def _cleaned(schema: dict[str, object], where: str, depth: int) -> dict[str, obj
     """A copy without what can't be enforced and need not be; refuses what can't and must."""
     if depth > _DEEPEST:
         raise _bad(where, f"is nested more than {_DEEPEST} levels deep", None)
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and len(properties) > _MOST_PROPERTIES:
+        message = f"has more than {_MOST_PROPERTIES} properties"
+        raise _bad(f"{where}.properties", message, len(properties))
     copy = _replaced(
         schema, lambda child, steps: _cleaned(child, f"{where}{dotted(steps)}", depth + 1)
     )

@@ -1,7 +1,5 @@
 """A core's tokens as llguidance needs them, built the first time that a grammar does."""
 
-import itertools
-import re
 import threading
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
@@ -69,11 +67,8 @@ class GrammarVocabulary:
 
 
 class _Source:
-    """What llguidance asks of a tokenizer.
-
-    It encodes text that a grammar leaves no choice about. The tokens must spell exactly that
-    text, and none may be special: a marker that stands in an answer is text.
-    """
+    """What llguidance asks of a tokenizer. It would encode text that a grammar leaves no choice
+    about, but grammars are written so that it never does."""
 
     def __init__(
         self, tokenizer: TokenSource, special: frozenset[int], eos: tuple[int, ...]
@@ -83,39 +78,8 @@ class _Source:
         self.bos_token_id = None
         self.tokens = [tokenizer.token_bytes(token) for token in range(limit)]
         self.special_token_ids = sorted(token for token in special if token < limit)
-        self._special = special
         self._encode = tokenizer.encode
-        spellings = {self.tokens[token].decode() for token in self.special_token_ids} - {""}
-        longest_first = sorted(spellings, key=len, reverse=True)
-        self._spelled = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
-        self._shortest = {
-            data: token
-            for token, data in enumerate(self.tokens)
-            if len(data) == 1 and token not in special
-        }
 
     def __call__(self, text: str) -> list[int]:
         """The tokens of a text."""
-        # Cut behind its first character a marker is no longer one to the tokenizer.
-        cuts = [0, *(found.start() + 1 for found in self._spelled.finditer(text)), len(text)]
-        pieces = [text[start:end] for start, end in itertools.pairwise(cuts)]
-        return [token for piece in pieces for token in self._piece(piece)]
-
-    def _piece(self, text: str) -> list[int]:
-        data = text.encode("utf-8", "replace")
-        for lead in ("", "\n"):  # behind a line break no tokenizer adds a space of its own
-            tokens = self._without(lead, self._encode(lead + text))
-            if self._bytes(tokens) == data and self._special.isdisjoint(tokens):
-                return tokens
-        known = (self._shortest.get(data[at : at + 1]) for at in range(len(data)))
-        return [token for token in known if token is not None]
-
-    def _without(self, lead: str, tokens: list[int]) -> list[int]:
-        """Tokens behind those that spell `lead`."""
-        if not lead:
-            return tokens
-        count = next((n for n, t in enumerate(tokens) if self.tokens[t].endswith(b"\n")), -1)
-        return tokens[count + 1 :]
-
-    def _bytes(self, tokens: list[int]) -> bytes:
-        return b"".join([self.tokens[token] for token in tokens])
+        return self._encode(text)
