@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from helios.cli.main import main
+from helios.cli.models import _cache_path
 from helios.core.keys import SigningKey
 from helios.core.trust import TrustStore
+from helios.ignition.options import PrepareOptions
 
 
 @dataclass(frozen=True)
@@ -203,3 +205,21 @@ def test_prepare_takes_a_chat_template_from_a_file(run: Run, tmp_path: Path) -> 
     broken = run(*words, tmp_path / "broken.jinja")
     assert broken.status == 1
     assert "template" in broken.err
+
+
+def test_a_cached_core_is_that_of_every_file_of_its_checkpoint(tmp_path: Path) -> None:
+    def cached(source: Path) -> Path:
+        return _cache_path(source, PrepareOptions(), "tests")
+
+    first, second = (tmp_path / f"big[q4]-0000{n}-of-00002.gguf" for n in (1, 2))
+    for path in (first, second):
+        path.write_bytes(b"GGUF")
+    before = cached(first)
+    assert cached(first) == before
+    second.write_bytes(b"GGUF.")
+    assert cached(first) != before
+    folder = tmp_path / "folder" / "additional_chat_templates"
+    folder.mkdir(parents=True)
+    before = cached(folder.parent)
+    (folder / "tool_use.jinja").write_text("new")
+    assert cached(folder.parent) != before

@@ -4,6 +4,7 @@ A checkpoint is prepared under the local publisher into a cache, once. The cache
 digest of everything that its bytes depend on, so a changed file, option or engine prepares anew.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ from helios.core.trust import local_publisher
 from helios.errors import ConfigurationError, TrustError
 from helios.ignition.options import PrepareOptions
 from helios.ignition.recipes.packaged import PACKAGED
+from helios.ignition.sources.split_name import SPLIT_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +124,24 @@ def _cached(
 
 
 def _cache_path(source: Path, options: PrepareOptions, namespace: str) -> Path:
-    files = [source] if source.is_file() else sorted(p for p in source.iterdir() if p.is_file())
     facts = {
-        "source": [(str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns) for f in files],
+        "source": [
+            (str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns) for f in _files(source)
+        ],
         "options": asdict(options),
         "engine": helios.__version__,
         "publisher": namespace,
     }
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     return cache_folder() / f"{source.stem}-{digest[:16]}.core"
+
+
+def _files(source: Path) -> list[Path]:
+    """Every file that a checkpoint may consist of."""
+    if source.is_dir():
+        return sorted(
+            p for pattern in ("*", "*/*.jinja") for p in source.glob(pattern) if p.is_file()
+        )
+    if split := SPLIT_NAME.fullmatch(source.name):
+        return sorted(source.parent.glob(f"{glob.escape(split[1])}-*-of-{split[3]}.gguf"))
+    return [source]

@@ -21,10 +21,10 @@ from helios.ignition.preparation.graph import Graph
 from helios.ignition.preparation.manifest import execution_manifest
 from helios.ignition.preparation.programs import build_graphs
 from helios.ignition.recipes.registry import recipe_for
-from helios.ignition.sources.gguf_files import SPLIT_NAME
 from helios.ignition.sources.huggingface_text import hub_name
 from helios.ignition.sources.open import open_source
 from helios.ignition.sources.source import License, Source
+from helios.ignition.sources.split_name import SPLIT_NAME
 from helios.ignition.text_assets import TextAssets, make_text_assets
 from helios.ignition.weights import RESOURCE as WEIGHTS_RESOURCE
 from helios.ignition.weights import WeightsLayout, lay_out
