@@ -146,7 +146,7 @@ HK void planes_products(const uint8_t* data, int64_t next, int v0, const uint8_t
 
 // Weights stream from memory, so ask for what comes a few groups later. Past the end of the weights
 // this does nothing.
-constexpr int64_t kAhead = 3072;
+constexpr int64_t kAhead = 3072, kFarAhead = 32 << 10;
 
 template <int BYTES>
 HK void prefetch(const uint8_t* p) {
@@ -303,13 +303,16 @@ HK void dot_blocks(const helios::Block& block, const helios::Quant& quant, int64
                    int64_t end, float* out, int64_t pitch, uint8_t* scratch) {
   const int64_t groups = block.columns / helios::kGroup;
   const int64_t nbytes = groups * T::record_bytes;
-  BlockView view{block.base, nullptr, groups, kAhead, nbytes, groups * 512};
+  // Two short blocks side by side are over before a look ahead within them pays: look to the next.
+  const int64_t pair = T::blocks * nbytes;
+  const int64_t ahead = T::blocks == 2 && pair <= kFarAhead ? pair : kAhead;
+  BlockView view{block.base, nullptr, groups, ahead, nbytes, groups * 512};
   if constexpr (T::source == Source::NIBBLES) {
     if (end - begin > kTokenTile) {
       for (int i = 0; i < T::blocks; ++i)
         unpack_nibbles<T>(view.records + i * nbytes, groups, scratch + i * view.next_data);
       view.data = scratch;
-      view.ahead = T::blocks * nbytes;
+      view.ahead = pair;
       return all_planes<typename T::template With<Source::SMALL_BYTES, T::blocks>>(
           view, quant, begin, end, out, pitch);
     }
@@ -320,8 +323,10 @@ HK void dot_blocks(const helios::Block& block, const helios::Quant& quant, int64
 void dot(const helios::Block& block, int blocks, const helios::Quant& quant, int64_t begin,
          int64_t end, float* out, int64_t pitch, uint8_t* scratch) {
   with_traits(block.layout, [&]<class T>(T) __attribute__((always_inline)) {
+    // So few tokens wait for memory, which one stream uses best.
+    constexpr int64_t kStreamed = 3;
     if constexpr (kBlocks == 2)
-      if (blocks == 2)
+      if (blocks == 2 && end - begin > kStreamed)
         return dot_blocks<typename T::template With<T::source, 2>>(block, quant, begin, end, out,
                                                                    pitch, scratch);
     for (int i = 0; i < blocks; ++i) {
