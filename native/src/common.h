@@ -25,4 +25,12 @@ constexpr int64_t ceil_div(int64_t value, int64_t divisor) {
   return (value + divisor - 1) / divisor;
 }
 
+// No dimension, and no memory that is asked for, is larger: sums of a few such numbers stay exact.
+inline constexpr int64_t kMost = int64_t{1} << 46;
+
+// a * b, or kMost where it would be more. Neither is negative.
+constexpr int64_t capped_product(int64_t a, int64_t b) {
+  return a > 0 && b > kMost / a ? kMost : a * b;
+}
+
 }  // namespace helios

@@ -1,6 +1,9 @@
 #include "cpu.h"
 
 #include <sched.h>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -81,7 +84,8 @@ std::vector<std::string> supported_isas() {
   if (avx512) names.push_back("avx512");
   if (avx2) names.push_back("avx2");
 #elif defined(__aarch64__)
-  names.push_back("neon");
+  constexpr unsigned long needed = HWCAP_ASIMDDP | HWCAP_ASIMDHP | HWCAP_FPHP;
+  if ((getauxval(AT_HWCAP) & needed) == needed) names.push_back("neon");
 #endif
   names.push_back("baseline");
   return names;

@@ -7,6 +7,9 @@
 namespace helios {
 namespace {
 
+// The longest B, T or S of a program. A phase of a pool has room for twice as many chunks.
+constexpr int64_t kMostLength = 1 << 19;
+
 // Elements below which handing work to another thread costs more than doing it.
 constexpr int64_t kWorthSharing = 16384;
 
@@ -14,11 +17,21 @@ constexpr int64_t kWorthSharing = 16384;
 
 // ---- workspace ------------------------------------------------------------------------------
 
+namespace {
+
+void require_possible(int64_t nbytes) {
+  if (nbytes >= kMost) throw Error("workspace: a step needs more memory than any machine has");
+}
+
+}  // namespace
+
 void Workspace::need_thread_bytes(int64_t nbytes) {
+  require_possible(nbytes);
   thread_bytes_ = std::max(thread_bytes_, nbytes);
 }
 
 void Workspace::need_region(int64_t id, int64_t nbytes) {
+  require_possible(nbytes);
   for (Region& region : regions_)
     if (region.id == id) {
       region.nbytes = std::max(region.nbytes, nbytes);
@@ -53,7 +66,7 @@ uint8_t* Workspace::region(int64_t id) const {
 uint32_t RowStep::begin(const Context& context) {
   total_ = count_.of(context.extents);
   if (total_ <= 0) return 0;
-  const int64_t worth = total_ * cost_ / kWorthSharing;
+  const int64_t worth = capped_product(total_, cost_) / kWorthSharing;
   const int64_t chunks = std::clamp<int64_t>(worth, 1, context.threads * 4);
   per_chunk_ = context.threads == 1 ? total_ : align_up(ceil_div(total_, chunks), quantum_);
   return static_cast<uint32_t>(ceil_div(total_, per_chunk_));
@@ -80,7 +93,7 @@ struct Executor::Program : Job {
 
   std::vector<std::string> kinds;
   // While profiling: when each step began, and when the last ended.
-  std::vector<int64_t> started;
+  int64_t* started = nullptr;
   clockid_t clock = CLOCK_MONOTONIC;
 
   int64_t now() const {
@@ -97,10 +110,11 @@ struct Executor::Program : Job {
   uint32_t advance(int thread) override {
     try {
       while (true) {
-        if (!started.empty()) started[next] = now();
+        if (started != nullptr) started[next] = now();
         if (next == steps.size()) break;
         current = steps[next++].get();
         const uint32_t chunks = current->begin(context);
+        if (chunks > Pool::kMostChunks) throw Error("chunks: too many for one step");
         if (chunks > 1) return chunks;
         if (chunks == 1) current->chunk(context, 0, thread);
       }
@@ -117,8 +131,37 @@ void Executor::Deleter::operator()(Program* program) const { delete program; }
 
 Executor::Executor(int threads) : kernels_(best_kernels()), pool_(threads) {}
 
+std::unique_lock<std::mutex> Executor::exclusive() {
+  pool_.require_owner();
+  return std::unique_lock(busy_);
+}
+
+namespace {
+
+void check(const char* name, int64_t length, int64_t capacity) {
+  if (length < 0 || length > capacity)
+    throw Error(std::string(name) + ": the program holds 0 to " + std::to_string(capacity) +
+                ", got " + std::to_string(length));
+}
+
+void check(const Extents& extents, const Extents& capacity) {
+  check("B", extents.rows, capacity.rows);
+  check("T", extents.tokens, capacity.tokens);
+  check("S", extents.sampled, capacity.sampled);
+}
+
+void copy(const Transfer* transfers, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    std::memcpy(reinterpret_cast<void*>(transfers[i].destination),
+                reinterpret_cast<const void*>(transfers[i].source),
+                static_cast<size_t>(transfers[i].nbytes));
+}
+
+}  // namespace
+
 int64_t Executor::load(const std::vector<StepSpec>& specs, const Extents& capacity,
                        uint8_t* workspace, int64_t workspace_bytes) {
+  check(capacity, {kMostLength, kMostLength, kMostLength});
   std::unique_ptr<Program, Deleter> program(new Program);
   program->capacity = capacity;
   program->context.kernels = &kernels_;
@@ -132,7 +175,7 @@ int64_t Executor::load(const std::vector<StepSpec>& specs, const Extents& capaci
     }
   }
   for (const auto& step : program->steps) step->plan(program->workspace, capacity);
-  const std::lock_guard lock(busy_);
+  const auto lock = exclusive();
   const int64_t needed = program->workspace.nbytes(threads());
   program->borrows = needed <= workspace_bytes;
   if (!program->borrows) make_room(needed);
@@ -142,7 +185,7 @@ int64_t Executor::load(const std::vector<StepSpec>& specs, const Extents& capaci
 }
 
 void Executor::unload(int64_t program) {
-  const std::lock_guard lock(busy_);
+  const auto lock = exclusive();
   find(program);
   programs_[static_cast<size_t>(program)].reset();
 }
@@ -161,37 +204,19 @@ Executor::Program& Executor::find(int64_t program) const {
   return *programs_[static_cast<size_t>(program)];
 }
 
-namespace {
-
-void check(const char* name, int64_t length, int64_t capacity) {
-  if (length < 0 || length > capacity)
-    throw Error(std::string(name) + ": the program holds 0 to " + std::to_string(capacity) +
-                ", got " + std::to_string(length));
-}
-
-void copy(const Transfer* transfers, size_t count) {
-  for (size_t i = 0; i < count; ++i)
-    std::memcpy(reinterpret_cast<void*>(transfers[i].destination),
-                reinterpret_cast<const void*>(transfers[i].source),
-                static_cast<size_t>(transfers[i].nbytes));
-}
-
-}  // namespace
-
 void Executor::run(int64_t program, const Extents& extents, const Transfer* before,
                    size_t before_count, const Transfer* after, size_t after_count) {
   const std::unique_lock lock(busy_, std::try_to_lock);
   if (!lock) throw Error("executor: a run is already in progress");
   Program& found = find(program);
-  check("B", extents.rows, found.capacity.rows);
-  check("T", extents.tokens, found.capacity.tokens);
-  check("S", extents.sampled, found.capacity.sampled);
+  check(extents, found.capacity);
   copy(before, before_count);
   start(found, extents);
   copy(after, after_count);
 }
 
-void Executor::start(Program& program, const Extents& extents) {
+void Executor::start(Program& program, const Extents& extents, int64_t* started) {
+  program.started = started;
   program.context.extents = extents;
   program.next = 0;
   program.failure.clear();
@@ -201,18 +226,18 @@ void Executor::start(Program& program, const Extents& extents) {
 
 std::map<std::string, std::pair<int64_t, int64_t>> Executor::profile(int64_t program,
                                                                      const Extents& extents) {
-  const std::lock_guard lock(busy_);
+  const auto lock = exclusive();
   Program& found = find(program);
+  check(extents, found.capacity);
   found.clock = threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-  found.started.assign(found.steps.size() + 1, 0);
-  start(found, extents);
+  std::vector<int64_t> started(found.steps.size() + 1);
+  start(found, extents, started.data());
   std::map<std::string, std::pair<int64_t, int64_t>> told;
   for (size_t i = 0; i < found.steps.size(); ++i) {
     auto& [count, total] = told[found.kinds[i]];
     ++count;
-    total += found.started[i + 1] - found.started[i];
+    total += started[i + 1] - started[i];
   }
-  found.started.clear();
   return told;
 }
 

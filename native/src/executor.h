@@ -120,7 +120,9 @@ class Executor {
   int threads() const { return pool_.threads(); }
   Pool& pool() { return pool_; }
   const Kernels& kernels() const { return kernels_; }
-  std::mutex& busy() { return busy_; }
+  // Holds off runs and loads; throws in a process forked from the executor's, where one that is in
+  // progress would never end.
+  std::unique_lock<std::mutex> exclusive();
   const char* isa() const { return kernels_.name; }
   // Returns the program's number. Capacities bound the extents of every run. The workspace lies in
   // the memory given, if it is large enough, or in memory of the executor's own.
@@ -145,7 +147,7 @@ class Executor {
 
   Program& find(int64_t program) const;
   void make_room(int64_t nbytes);
-  void start(Program& program, const Extents& extents);
+  void start(Program& program, const Extents& extents, int64_t* started = nullptr);
 
   const Kernels& kernels_;
   Pool pool_;

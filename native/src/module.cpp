@@ -89,7 +89,7 @@ nb::dict ceilings(Executor& executor) {
   Ceilings found;
   {
     const nb::gil_scoped_release released;
-    const std::lock_guard lock(executor.busy());
+    const auto lock = executor.exclusive();
     found = measure_ceilings(executor.kernels(), executor.pool());
   }
   nb::dict told;
@@ -101,14 +101,14 @@ nb::dict ceilings(Executor& executor) {
 
 void pack_matrix(Executor& executor, const std::string& storage, const std::string& layout,
                  int64_t rows, int64_t columns, const Bytes& source, int64_t destination) {
+  const Layout to = layout_named(layout).layout;
+  packed_bytes(layout_spec(to), rows, columns);
   const int64_t expected = stored_row_bytes(storage, columns) * rows;
   if (rows < 1 || static_cast<int64_t>(source.size()) != expected)
     throw Error("source: " + std::to_string(rows) + " rows of " + storage + " take " +
                 std::to_string(expected) + " bytes, got " + std::to_string(source.size()));
-  const Layout to = layout_named(layout).layout;
-  packed_bytes(layout_spec(to), rows, columns);
   const nb::gil_scoped_release released;
-  const std::lock_guard lock(executor.busy());
+  const auto lock = executor.exclusive();
   pack(storage, to, rows, columns, source.data(), reinterpret_cast<uint8_t*>(destination),
        executor.pool());
 }

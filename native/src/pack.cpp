@@ -186,7 +186,7 @@ class Packer final : public Job {
 
 int64_t stored_row_bytes(std::string_view storage, int64_t columns) {
   const StoredFormat& format = stored_format(storage);
-  if (columns < 1 || columns % format.block != 0)
+  if (columns < 1 || columns > kMost || columns % format.block != 0)
     throw Error("columns: " + std::string(storage) + " needs a multiple of " +
                 std::to_string(format.block) + " columns, got " + std::to_string(columns));
   return columns / format.block * format.nbytes;

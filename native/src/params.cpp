@@ -20,6 +20,7 @@ int64_t Params::integer(const std::string& name, int64_t fallback) const {
 int64_t Params::positive(const std::string& name) const {
   const int64_t value = integer(name);
   if (value < 1) throw Error(name + ": must be positive, got " + std::to_string(value));
+  if (value > kMost) throw Error(name + ": is beyond any size, got " + std::to_string(value));
   return value;
 }
 

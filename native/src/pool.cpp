@@ -8,6 +8,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdio>
+#include <system_error>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -61,27 +62,44 @@ void wake_all(std::atomic<uint64_t>& word) {
 Pool::Pool(int threads) : threads_(threads), owner_(getpid()) {
   if (threads < 1 || threads > 1024)
     throw Error("threads: must lie between 1 and 1024, got " + std::to_string(threads));
-  for (int i = 1; i < threads; ++i) {
-    workers_.emplace_back([this, i] { worker(i); });
-    char name[16];
-    std::snprintf(name, sizeof name, "helios-%d", i);
-    pthread_setname_np(workers_.back().native_handle(), name);
+  workers_ = std::make_unique<std::vector<std::thread>>();
+  try {
+    for (int i = 1; i < threads; ++i) {
+      workers_->emplace_back([this, i] { worker(i); });
+      char name[16];
+      std::snprintf(name, sizeof name, "helios-%d", i);
+      pthread_setname_np(workers_->back().native_handle(), name);
+    }
+  } catch (const std::system_error&) {
+    const size_t started = workers_->size() + 1;
+    end();
+    throw Error("threads: the system grants this process " + std::to_string(started) + ", not " +
+                std::to_string(threads));
   }
 }
 
 Pool::~Pool() {
-  if (getpid() != owner_) {  // the threads stayed with the parent
-    for (std::thread& worker : workers_) worker.detach();
+  if (getpid() != owner_) {
+    // The threads stayed with the parent, and their handles may name others by now.
+    (void)workers_.release();
     return;
   }
+  end();
+}
+
+void Pool::end() {
   stop_.store(true);
   publish(0);
-  for (std::thread& worker : workers_) worker.join();
+  for (std::thread& worker : *workers_) worker.join();
+}
+
+void Pool::require_owner() const {
+  if (getpid() != owner_)
+    throw Error("executor: its threads did not survive fork(); create it in the child process");
 }
 
 void Pool::run(Job& job) {
-  if (getpid() != owner_)
-    throw Error("executor: its threads did not survive fork(); create it in the child process");
+  require_owner();
   const PlainFloats floats;
   job_ = &job;
   const uint32_t chunks = job.advance(0);
@@ -121,7 +139,6 @@ bool Pool::work_once(int thread) {
 }
 
 void Pool::publish(uint32_t chunks) {
-  if (chunks > kMask - 2048) throw Error("phase: too many chunks");
   const uint64_t sequence = (ticket_.load(std::memory_order_relaxed) >> 40) + 1;
   ticket_.store(sequence << 40 | static_cast<uint64_t>(chunks) << kBits, std::memory_order_seq_cst);
   if (parked_.load(std::memory_order_seq_cst) > 0) wake_all(ticket_);

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -33,9 +34,14 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
+  // Of one phase.
+  static constexpr uint32_t kMostChunks = 1'000'000;
+
   int threads() const { return threads_; }
   // Runs the job to its end. One job at a time. Throws in a process forked from the pool's owner.
   void run(Job& job);
+  // Throws in a process forked from the pool's owner.
+  void require_owner() const;
 
  private:
   // [seq : 24 | chunks in the phase : 20 | next chunk : 20], so that one fetch_add both claims a
@@ -43,6 +49,7 @@ class Pool {
   static constexpr int kBits = 20;
   static constexpr uint64_t kMask = (1u << kBits) - 1;
 
+  void end();
   void worker(int thread);
   bool work_once(int thread);
   void publish(uint32_t chunks);
@@ -55,7 +62,7 @@ class Pool {
   alignas(64) std::atomic<int> parked_{0};
   std::atomic<bool> stop_{false};
   Job* job_ = nullptr;
-  std::vector<std::thread> workers_;
+  std::unique_ptr<std::vector<std::thread>> workers_;
 };
 
 }  // namespace helios

@@ -21,7 +21,7 @@ struct Quant {
 
   static constexpr int64_t record_bytes(int planes) { return kQuantTile * (16 + 44 * planes); }
   static int64_t bytes(int64_t tokens, int64_t columns, int planes) {
-    return ceil_div(tokens, kQuantTile) * (columns / 32) * record_bytes(planes);
+    return capped_product(ceil_div(tokens, kQuantTile) * record_bytes(planes), columns / 32);
   }
   int64_t record() const { return record_bytes(planes); }
   uint8_t* at(int64_t token, int64_t group) const {

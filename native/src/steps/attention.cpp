@@ -18,6 +18,18 @@ namespace {
 
 constexpr int64_t kMostQueries = 48;
 constexpr int64_t kPartialBudget = 8 << 20;
+constexpr int64_t kMostTokens = 1 << 20;
+constexpr int64_t kMostHeads = 1 << 16;
+// Heads of tiles whose spans may be chunks of their own.
+constexpr int64_t kMostSplit = 4096;
+
+// What keys and values are stored as.
+DType cache_dtype(const Params& p) {
+  const DType type = dtype_of(p, "dtype");
+  if (type != DType::F16 && type != DType::BF16 && type != DType::F32)
+    throw Error("dtype: a cache holds F16, BF16 or F32");
+  return type;
+}
 
 struct Tile {
   int32_t token;     // first packed token
@@ -50,15 +62,17 @@ class PagedAttention final : public Step {
         table_columns_(p.positive("table_columns")),
         pages_(p.positive("pages")),
         page_tokens_(p.positive("page_tokens")),
-        type_(dtype_of(p, "dtype")),
+        type_(cache_dtype(p)),
         scale_(static_cast<float>(p.number("scale"))),
         window_(p.integer("window")),
         softcap_(static_cast<float>(p.number("softcap"))),
         region_(p.integer("region", -1)) {
+    if (heads_ > kMostHeads) throw Error("heads: more than 65,536 are not supported");
     if (heads_ % key_heads_ != 0) throw Error("heads: must be a multiple of the key heads");
     if (dim_ > 512) throw Error("dim: heads wider than 512 are not supported");
     if (region_ >= 0 && dim_ % 32 != 0) throw Error("region: needs heads of a multiple of 32");
-    quant_.planes = static_cast<int>(p.integer("planes", 1));
+    if (region_ < 0 && out_ == nullptr) throw Error("out: needs an address without a region");
+    quant_.planes = planes_of(p);
     quant_.groups = heads_ * dim_ / 32;
     group_ = heads_ / key_heads_;
     tile_tokens_ = std::max<int64_t>(1, kMostQueries / group_);
@@ -67,15 +81,17 @@ class PagedAttention final : public Step {
 
   void plan(Workspace& workspace, const Extents& capacity) override {
     const int64_t tokens = count_.of(capacity);
+    if (tokens > kMostTokens) throw Error("count: more tokens than any step holds");
     tiles_.resize(static_cast<size_t>(tokens));
-    pending_ = std::make_unique<std::atomic<int32_t>[]>(static_cast<size_t>(tokens * key_heads_));
+    const int64_t units = std::min<int64_t>(tokens * key_heads_, kMostSplit);
+    pending_ = std::make_unique<std::atomic<int32_t>[]>(static_cast<size_t>(units));
     const int64_t queries = tile_tokens_ * group_;
     workspace.need_thread_bytes(
         4 * (2 * align_up(queries, 16) + queries * padded_ + attention_scratch(queries, dim_)) +
         queries * 12 + dim_ * 4 + 256);
-    partial_bytes_ = std::min<int64_t>(
-        kPartialBudget,
-        tokens * heads_ * ceil_div(table_columns_ * page_tokens_, kSpan) * (padded_ + 2) * 4);
+    const int64_t spans = ceil_div(capped_product(table_columns_, page_tokens_), kSpan);
+    partial_bytes_ = std::min(
+        kPartialBudget, capped_product(tokens * heads_ * (padded_ + 2) * 4, spans));
     workspace.need_region(kPartialRegion, partial_bytes_);
     if (region_ >= 0)
       workspace.need_region(region_, Quant::bytes(tokens, heads_ * dim_, quant_.planes));
@@ -98,7 +114,7 @@ class PagedAttention final : public Step {
       widest = std::max<int64_t>(widest, tiles_[i].count);
     }
     partial_floats_ = state_floats(widest * group_);
-    split_ = context.threads > 1 && units < 4 * context.threads &&
+    split_ = context.threads > 1 && units < std::min<int64_t>(4 * context.threads, kMostSplit) &&
              spans > static_cast<int64_t>(tile_count_) &&
              spans * key_heads_ * partial_floats_ * 4 <= partial_bytes_;
     // Heads of one tile lie side by side in memory: keep them together where there are tiles enough.
@@ -181,7 +197,8 @@ class PagedAttention final : public Step {
            positions_[t + count] == positions_[t] + count)
       ++count;
     const int64_t position = positions_[t];
-    const int64_t last = checked("positions", position + count - 1, table_columns_ * page_tokens_);
+    const int64_t limit = capped_product(table_columns_, page_tokens_);
+    const int64_t last = checked("positions", position + count - 1, limit);
     checked("positions", position, last + 1);
     const int64_t first = window_ > 0 ? std::max<int64_t>(0, position - window_ + 1) : 0;
     for (int64_t page = first / page_tokens_; page <= last / page_tokens_; ++page)
@@ -311,14 +328,14 @@ class CacheWrite final : public RowStep {
         table_columns_(p.positive("table_columns")),
         pages_(p.positive("pages")),
         page_tokens_(p.positive("page_tokens")),
-        type_(dtype_of(p, "dtype")) {}
+        type_(cache_dtype(p)) {}
 
   uint32_t begin(const Context& context) override {
     for (int64_t t = 0; t < count_.of(context.extents); ++t) {
       const int64_t row = checked("rows", rows_[t], context.extents.rows);
       const int64_t slot = checked("slots", slots_[row], table_rows_);
       const int64_t page =
-          checked("positions", positions_[t], table_columns_ * page_tokens_) / page_tokens_;
+          checked("positions", positions_[t], capped_product(table_columns_, page_tokens_)) / page_tokens_;
       checked("page_table", table_[slot * table_columns_ + page], pages_);
     }
     return RowStep::begin(context);

@@ -31,7 +31,8 @@ class TokenRows final : public SerialStep {
       for (int32_t i = 0; i < query_length_[b]; ++i, ++t) {
         checked("query_length", t, tokens);
         rows_[t] = static_cast<int32_t>(b);
-        positions_[t] = endpoints_[b] + i;
+        positions_[t] =
+            static_cast<int32_t>(static_cast<uint32_t>(endpoints_[b]) + static_cast<uint32_t>(i));
       }
     if (t != tokens)
       throw Error("query_length: the rows own " + std::to_string(t) + " tokens of " +

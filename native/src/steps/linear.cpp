@@ -32,9 +32,10 @@ class Linear final : public Step {
         region_(p.integer("region", -1)),
         gate_(p.integer("gate", -1)),
         out_region_(p.integer("out_region", -1)) {
-    quant_.planes = target_.planes = static_cast<int>(p.integer("planes", 1));
+    quant_.planes = target_.planes = planes_of(p);
     read_outputs(p);
     if (region_ < 0 && x_ == nullptr) throw Error("x: needs an address without a region");
+    if (gate_ >= 3) throw Error("gate: unknown function " + std::to_string(gate_));
     if (gate_ >= 0 && outputs_.size() != 2) throw Error("gate: needs two outputs");
     if (gate_ < 0 && out_region_ >= 0) throw Error("out_region: needs a gate");
     quant_.groups = columns_ / 32;
@@ -99,7 +100,8 @@ class Linear final : public Step {
     for (size_t i = 0; i < n; ++i) {
       const Layout layout = static_cast<Layout>(
           checked("layouts", layouts[i], static_cast<int64_t>(Layout::FLAT)));
-      if (rows[i] < 1) throw Error("rows: must be positive");
+      if (rows[i] < 1 || rows[i] > kMost) throw Error("rows: must be positive, and possible");
+      if (outs[i] == 0 && gate_ < 0) throw Error("outs: needs an address");
       if (weights[i] == 0) throw Error("weights: needs an address");
       const bool integer = layout_spec(layout).group != 0;
       if (integer && columns_ % 32 != 0) throw Error("columns: must be a multiple of 32");

@@ -13,9 +13,8 @@ class QuantTarget {
   QuantTarget(const Params& p, int64_t columns)
       : id_(p.integer("region", -1)), columns_(columns) {
     if (id_ < 0) return;
-    quant_.planes = static_cast<int>(p.integer("planes"));
+    quant_.planes = planes_of(p);
     quant_.groups = columns / 32;
-    if (quant_.planes != 1 && quant_.planes != 2) throw Error("planes: must be 1 or 2");
     if (columns % 32 != 0) throw Error("columns: quantised rows need a multiple of 32");
   }
   void plan(Workspace& workspace, int64_t tokens) const {
@@ -67,21 +66,22 @@ class Embedding final : public RowStep {
   Matrix table_;
 };
 
+int64_t repeat_of(const Params& p) { return p.has("repeat") ? p.positive("repeat") : 1; }
+
 // RMS norm, quantisation, or the first followed by the second.
 class Normalise final : public RowStep {
  public:
   Normalise(const Params& p, bool norm)
-      : RowStep(count_of(p), p.integer("repeat", 1) * p.positive("columns") * 2),
+      : RowStep(count_of(p), capped_product(repeat_of(p), p.positive("columns"))),
         x_(p.pointer<const float>("x")),
         weight_(norm ? p.pointer<const float>("weight") : nullptr),
         out_(p.optional_pointer<float>("out")),
         columns_(p.positive("columns")),
-        repeat_(p.integer("repeat", 1)),
+        repeat_(repeat_of(p)),
         epsilon_(norm ? static_cast<float>(p.number("epsilon")) : 0.0f),
         target_(p, columns_) {
     quantum_ = kQuantTile;
-    if (repeat_ < 1 || (repeat_ > 1 && p.has("region")))
-      throw Error("repeat: must be positive, and 1 for quantised rows");
+    if (repeat_ > 1 && p.has("region")) throw Error("repeat: must be 1 for quantised rows");
   }
 
   void plan(Workspace& workspace, const Extents& capacity) override {
@@ -130,7 +130,7 @@ class RopeTable final : public RowStep {
         region_(p.integer("table")) {}
 
   void plan(Workspace& workspace, const Extents& capacity) override {
-    workspace.need_region(region_, count_.of(capacity) * pairs_ * 8);
+    workspace.need_region(region_, capped_product(count_.of(capacity) * 8, pairs_));
   }
   void attach(const Workspace& workspace) override {
     table_ = reinterpret_cast<float*>(workspace.region(region_));
@@ -161,7 +161,7 @@ class RopeTable final : public RowStep {
 class Rope final : public RowStep {
  public:
   explicit Rope(const Params& p)
-      : RowStep(count_of(p), p.positive("heads") * p.positive("dim")),
+      : RowStep(count_of(p), capped_product(p.positive("heads"), p.positive("dim"))),
         x_(p.pointer<const float>("x")),
         out_(p.pointer<float>("out")),
         heads_(p.positive("heads")),

@@ -10,7 +10,11 @@ std::unique_ptr<Step> make_step(const std::string& kind, const Params& params) {
 }
 
 Count count_of(const Params& params, const std::string& name) {
-  if (!params.is_text(name)) return {0, params.positive(name)};
+  if (!params.is_text(name)) {
+    const int64_t constant = params.positive(name);
+    if (constant > INT32_MAX) throw Error(name + ": is beyond any length");
+    return {0, constant};
+  }
   const std::string& extent = params.text(name);
   if (extent != "B" && extent != "T" && extent != "S")
     throw Error(name + ": unknown extent '" + extent + "'; known are B, T and S");
@@ -21,6 +25,12 @@ DType dtype_of(const Params& params, const std::string& name) {
   const int64_t value = params.integer(name);
   if (value < 1 || value > 8) throw Error(name + ": unknown element type " + std::to_string(value));
   return static_cast<DType>(value);
+}
+
+int planes_of(const Params& params) {
+  const int64_t planes = params.integer("planes", 1);
+  if (planes != 1 && planes != 2) throw Error("planes: must be 1 or 2");
+  return static_cast<int>(planes);
 }
 
 int64_t dtype_bytes(DType dtype) {

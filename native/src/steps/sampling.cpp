@@ -222,10 +222,13 @@ class Sample final : public RowStep {
     if (n == 0) return 0;
     if (top_k_[s] > 0 && top_k_[s] < n)
       n = keep_top(c, n, top_k_[s], buckets, [](const Candidate&) { return 1.0; });
-    if (top_p_[s] < 1.0f)
+    if (n > 0 && top_p_[s] < 1.0f)
       n = keep_top(c, n, static_cast<double>(top_p_[s]) * mass(c, n), buckets,
                    [](const Candidate& x) { return static_cast<double>(x.weight); });
-    return pick(c, keep_likely(c, n, min_p_[s]), uniform(seed_[s], position_[s]));
+    n = keep_likely(c, n, min_p_[s]);
+    // Settings or logits that are no numbers may leave nothing.
+    if (n == 0) return static_cast<int32_t>(context.kernels->argmax(row, vocabulary_));
+    return pick(c, n, uniform(seed_[s], static_cast<uint32_t>(position_[s])));
   }
 
   static double mass(const Candidate* c, int64_t n) {

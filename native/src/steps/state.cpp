@@ -63,7 +63,9 @@ class StateAdd final : public Step {
     for (int64_t b = 0; b < count_.of(context.extents); ++b) {
       const int64_t row = checked("rows", index_[b], limit_);
       const int64_t column = column_ == nullptr ? 0 : checked("tokens", column_[b], columns_);
-      state_[row * columns_ + column] += value_ == nullptr ? 1 : value_[b];
+      int32_t& sum = state_[row * columns_ + column];
+      const int32_t value = value_ == nullptr ? 1 : value_[b];
+      sum = static_cast<int32_t>(static_cast<uint32_t>(sum) + static_cast<uint32_t>(value));
     }
   }
 
@@ -95,12 +97,13 @@ class CurrentPage final : public Step {
 
   void chunk(const Context& context, uint32_t, int) override {
     for (int64_t b = 0; b < count_.of(context.extents); ++b) {
-      if (selector_[b] < 0 || endpoints_[b] % page_tokens_ == 0) {
+      if (selector_[b] < 0 || (endpoints_[b] >= 0 && endpoints_[b] % page_tokens_ == 0)) {
         out_[b] = -1;
         continue;
       }
       const int64_t slot = checked("slots", slots_[b], table_rows_);
-      const int64_t page = checked("endpoints", endpoints_[b] / page_tokens_, table_columns_);
+      const int64_t limit = capped_product(table_columns_, page_tokens_);
+      const int64_t page = checked("endpoints", endpoints_[b], limit) / page_tokens_;
       out_[b] = table_[slot * table_columns_ + page];
     }
   }

@@ -19,6 +19,8 @@ std::unique_ptr<Step> sampling_step(const std::string& kind, const Params& param
 Count count_of(const Params& params, const std::string& name = "count");
 DType dtype_of(const Params& params, const std::string& name);
 int64_t dtype_bytes(DType dtype);
+// Bytes of a quantised activation, as `planes`: 1 or 2.
+int planes_of(const Params& params);
 // Refuses an index that the host or an earlier step got wrong.
 int64_t checked(const char* what, int64_t index, int64_t limit);
 
