@@ -8,7 +8,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 check() { # name, CMake options…
   local build=$root/build/check-$1
   cmake -S "$root/native" -B "$build" -G Ninja -DHELIOS_PYTHON=OFF -DHELIOS_TESTS=ON "${@:2}" >/dev/null
-  cmake --build "$build" --parallel "${JOBS:-2}" >/dev/null
+  cmake --build "$build" --parallel "${JOBS:-2}" >"$build.log" || { cat "$build.log"; return 1; }
   echo "== $1"
 }
 
