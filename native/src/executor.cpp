@@ -108,18 +108,21 @@ struct Executor::Program : Job {
   }
 
   uint32_t advance(int thread) override {
+    size_t at = next;
     try {
       while (true) {
-        if (started != nullptr) started[next] = now();
+        if (started != nullptr && started[next] == 0) started[next] = now();
         if (next == steps.size()) break;
-        current = steps[next++].get();
+        at = next;
+        current = steps[at].get();
         const uint32_t chunks = current->begin(context);
         if (chunks > Pool::kMostChunks) throw Error("chunks: too many for one step");
+        if (!current->repeats()) ++next;
         if (chunks > 1) return chunks;
         if (chunks == 1) current->chunk(context, 0, thread);
       }
     } catch (const Error& error) {
-      failure = "steps[" + std::to_string(next - 1) + "]: " + error.what();
+      failure = "steps[" + std::to_string(at) + "]: " + error.what();
     }
     return 0;
   }

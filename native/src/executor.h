@@ -81,6 +81,8 @@ class Step {
   // chunk is run by the caller at once.
   virtual uint32_t begin(const Context& context) = 0;
   virtual void chunk(const Context& context, uint32_t index, int thread) = 0;
+  // Whether the chunks of the last `begin` are followed by another of the same step.
+  virtual bool repeats() const { return false; }
 };
 
 // A step whose work on one row of its leading dimension depends on no other row.

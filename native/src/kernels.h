@@ -8,11 +8,13 @@ namespace helios {
 
 enum class Gate : int { SILU = 0, GELU = 1, GELU_TANH = 2 };
 
-// One block of sixteen output rows.
+// One block of sixteen output rows. Its nibbles are unpacked to scratch for all tokens at once, or,
+// where it `streams` and for a single tile of tokens, in passing.
 struct Block {
   const uint8_t* base;
   Layout layout;
   int64_t columns;
+  bool streams = false;
 };
 
 // A tile of queries of one sequence against one key head: `count` query vectors (tokens times the

@@ -86,6 +86,7 @@ def test_the_report_tells_how_it_went(model: ToyModel, tmp_path: Path) -> None:
         "plan",
         "allocate",
         "weights",
+        "tune",
         "start",
     ]
     assert told["failure"] is None

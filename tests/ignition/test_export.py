@@ -18,6 +18,7 @@ from helios.errors import ConfigurationError, SourceError
 from helios.ignition.export import assemble, prepare, served_name
 from helios.ignition.options import PrepareOptions
 from helios.ignition.preparation.tool_prompt import with_tools
+from helios.ignition.preparation.tuning import catalogued
 from helios.ignition.sources.open import open_source
 from helios.program.agreement import check_programs
 from helios.program.ir import DType
@@ -173,7 +174,8 @@ def test_what_was_prepared_can_be_read_back_from_the_core(tmp_path: Path) -> Non
         contract = prepare_contract(core.contract, core.manifest)
         programs = {program.name: program for program in core.programs()}
         check_programs(contract, programs)
-        assert programs == {g.program.name: g.program for g in expected.graphs}
+        prepared = catalogued(expected.graphs, expected.tuning)
+        assert programs == {program.name: program for _, program in prepared}
         for name, tensor in expected.weights.tensors.items():
             assert bytes(core.weight(name).data) == bytes(tensor.data())
         assert core.resource("template").decode() == with_tools(TEMPLATE)

@@ -42,7 +42,8 @@ def test_a_row_is_complete(spec: OpSpec) -> None:
 
 
 def test_the_example_uses_every_row() -> None:
-    assert {op.kind for op in every_operation().ops} == set(OPS)
+    """Every row of a serving program: tuning programs are tested where tuning is."""
+    assert {op.kind for op in every_operation().ops} == set(OPS) - {"tune_linear"}
 
 
 def test_rules_are_of_known_kinds() -> None:

@@ -297,7 +297,8 @@ HK void with_traits(helios::Layout layout, Body body) {
   }
 }
 
-// Nibbles are unpacked as they stream by for one tile of tokens, once to scratch for more.
+// Nibbles are unpacked as they stream by for one tile of tokens and where the block says so, else
+// once to scratch.
 template <class T>
 HK void dot_blocks(const helios::Block& block, const helios::Quant& quant, int64_t begin,
                    int64_t end, float* out, int64_t pitch, uint8_t* scratch) {
@@ -308,7 +309,7 @@ HK void dot_blocks(const helios::Block& block, const helios::Quant& quant, int64
   const int64_t ahead = T::blocks == 2 && pair <= kFarAhead ? pair : kAhead;
   BlockView view{block.base, nullptr, groups, ahead, nbytes, groups * 512};
   if constexpr (T::source == Source::NIBBLES) {
-    if (end - begin > kTokenTile) {
+    if (end - begin > kTokenTile && !block.streams) {
       for (int i = 0; i < T::blocks; ++i)
         unpack_nibbles<T>(view.records + i * nbytes, groups, scratch + i * view.next_data);
       view.data = scratch;
@@ -331,7 +332,7 @@ void dot(const helios::Block& block, int blocks, const helios::Quant& quant, int
                                                                    pitch, scratch);
     for (int i = 0; i < blocks; ++i) {
       const int64_t at = i * block.columns / helios::kGroup * T::record_bytes;
-      const helios::Block one{block.base + at, block.layout, block.columns};
+      const helios::Block one{block.base + at, block.layout, block.columns, block.streams};
       dot_blocks<T>(one, quant, begin, end, out + i * helios::kBlockRows, pitch, scratch);
     }
   });

@@ -1,17 +1,18 @@
 // Matrix products: several weights that share their input, with what follows them.
 //
-// The work of a step is its output rows in units of 32 (two blocks; also the group in which a result
-// is quantised) times its tokens in runs of at most 128. Each chunk is some units of one run. How they are cut changes no number: see kernels/matmul.inl.
+// The work of a step is its output rows in units of 32 (two blocks; also the group in which a
+// result is quantised) times its tokens in runs. Each chunk is some units of one run. How they are
+// cut is a choice of tuning (cuts.h) and changes no number: see kernels/matmul.inl.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "steps/cuts.h"
 #include "steps/steps.h"
 
 namespace helios {
 namespace {
 
-constexpr int64_t kRun = 128;
 constexpr int64_t kTilePitch = 32;
 // Multiply-accumulates below which a chunk is not worth claiming.
 constexpr int64_t kLeastWork = 64 * 1024;
@@ -31,7 +32,9 @@ class Linear final : public Step {
         x_(p.optional_pointer<const float>("x")),
         region_(p.integer("region", -1)),
         gate_(p.integer("gate", -1)),
-        out_region_(p.integer("out_region", -1)) {
+        out_region_(p.integer("out_region", -1)),
+        choices_(p.optional_pointer<const int32_t>("choices")),
+        places_(choices_ == nullptr ? 0 : p.positive("places")) {
     quant_.planes = target_.planes = planes_of(p);
     read_outputs(p);
     if (region_ < 0 && x_ == nullptr) throw Error("x: needs an address without a region");
@@ -66,11 +69,14 @@ class Linear final : public Step {
   uint32_t begin(const Context& context) override {
     tokens_ = count_.of(context.extents);
     if (tokens_ <= 0) return 0;
-    runs_ = ceil_div(tokens_, kRun);
+    const Cut& cut = choose(tokens_);
+    run_ = cut.run;
+    streams_ = cut.streams;
+    runs_ = ceil_div(tokens_, run_);
     const int64_t pairs = gate_ >= 0 ? 2 : 1;
     const int64_t work = kUnitBlocks * pairs * kBlockRows * columns_ *
-                         std::clamp<int64_t>(tokens_, 4, kRun);
-    const int64_t fair = ceil_div(units_ * runs_, context.threads * 8);
+                         std::clamp<int64_t>(tokens_, 4, run_);
+    const int64_t fair = ceil_div(units_ * runs_, context.threads * cut.per_thread);
     const int64_t least = ceil_div(kLeastWork, work);
     per_chunk_ = std::clamp(std::max(least, std::min<int64_t>(fair, 64)), int64_t{1}, units_);
     chunks_per_run_ = ceil_div(units_, per_chunk_);
@@ -78,8 +84,8 @@ class Linear final : public Step {
   }
 
   void chunk(const Context& context, uint32_t index, int thread) override {
-    const int64_t begin = index / chunks_per_run_ * kRun;
-    const int64_t end = std::min(tokens_, begin + kRun);
+    const int64_t begin = index / chunks_per_run_ * run_;
+    const int64_t end = std::min(tokens_, begin + run_);
     const int64_t first = index % chunks_per_run_ * per_chunk_;
     const int64_t last = std::min(units_, first + per_chunk_);
     for (int64_t unit = first; unit < last; ++unit) run_unit(context, unit, begin, end, thread);
@@ -114,11 +120,16 @@ class Linear final : public Step {
     if (gate_ >= 0 && n == 2 && rows[0] != rows[1]) throw Error("rows: gate and up differ");
   }
 
+  const Cut& choose(int64_t tokens) const {
+    if (choices_ == nullptr) return kCuts[0];
+    return kCuts[checked("choices", choices_[choice_place(tokens, places_)], kCutCount)];
+  }
+
   static constexpr int64_t kUnitBlocks = 2;
   static int64_t units_of(const Output& output) {
     return ceil_div(output.weight.blocks(), kUnitBlocks);
   }
-  static constexpr int64_t tiles_bytes() { return 2 * kRun * kTilePitch * 4; }
+  static constexpr int64_t tiles_bytes() { return 2 * kLongestRun * kTilePitch * 4; }
 
   void run_unit(const Context& context, int64_t unit, int64_t begin, int64_t end, int thread) {
     float* tile = reinterpret_cast<float*>(workspace_->of_thread(thread));
@@ -132,7 +143,7 @@ class Linear final : public Step {
 
   // function(gate) * up.
   void run_gate(const Context& context, int64_t unit, int64_t begin, int64_t end, float* tile) {
-    float* other = tile + kRun * kTilePitch;
+    float* other = tile + kLongestRun * kTilePitch;
     for (int i = 0; i < 2; ++i) {
       float* to = i == 0 ? tile : other;
       product(context, outputs_[i], unit, begin, end, to, tile);
@@ -153,7 +164,7 @@ class Linear final : public Step {
     const int64_t first = unit * kUnitBlocks;
     const int blocks =
         static_cast<int>(std::min(kUnitBlocks, output.weight.blocks() - first));
-    Block view{output.weight.base + first * nbytes, output.weight.layout, columns_};
+    Block view{output.weight.base + first * nbytes, output.weight.layout, columns_, streams_};
     if (region_ >= 0)
       return context.kernels->dot(view, blocks, quant_, begin, end, to, kTilePitch, scratch);
     for (int i = 0; i < blocks; ++i, view.base += nbytes)
@@ -194,6 +205,8 @@ class Linear final : public Step {
   int64_t region_;
   int64_t gate_;
   int64_t out_region_;
+  const int32_t* choices_;
+  int64_t places_;
   Quant quant_;
   Quant target_;
   std::vector<Output> outputs_;
@@ -202,6 +215,8 @@ class Linear final : public Step {
 
   // Of the run in progress.
   int64_t tokens_ = 0;
+  int64_t run_ = kLongestRun;
+  bool streams_ = false;
   int64_t runs_ = 0;
   int64_t per_chunk_ = 1;
   int64_t chunks_per_run_ = 1;

@@ -16,6 +16,7 @@ from helios.core.reader import authenticate, authorize
 from helios.core.trust import TrustStore
 from helios.ignition.options import PrepareOptions
 from helios.runtime.loader import LoadOptions
+from helios.runtime.tuning import TUNING_SECONDS
 from helios.scheduler.policy import SchedulerPolicy
 from helios.server.app import build_app
 from helios.server.assembly import Assembly, assemble
@@ -54,6 +55,9 @@ def serve(
     api_key: Annotated[
         str, typer.Option(envvar="HELIOS_API_KEY", help="Ask clients for this bearer key.")
     ] = "",
+    no_tuning: Annotated[
+        bool, typer.Option("--no-tuning", help="Keep neutral choices; saves a moment at start-up.")
+    ] = False,
     refresh: Annotated[bool, typer.Option(help="Prepare a checkpoint again.")] = False,
     report: Annotated[Path | None, typer.Option(help="Write the start-up report here.")] = None,
 ) -> None:
@@ -73,6 +77,7 @@ def serve(
             concurrency=concurrency,
             batch_tokens=batch_tokens,
             pages=pages,
+            tuning_seconds=0.0 if no_tuning else TUNING_SECONDS,
             compile=CompileOptions(
                 approximate=dict(parse_approximation(text) for text in materialize or [])
             ),

@@ -42,6 +42,17 @@ class MemoryReport:
 
 
 @dataclass(frozen=True, slots=True)
+class TuningReport:
+    """What tuning programs tried in all, and the choices in every buffer that they filled."""
+
+    trials: int = 0
+    choices: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choices", frozen(self.choices))
+
+
+@dataclass(frozen=True, slots=True)
 class Phase:
     """A finished part of start-up."""
 
@@ -74,6 +85,7 @@ class StartupReport:
         self.memory: MemoryReport | None = None
         self.committed_nbytes: int | None = None
         self.errors: Mapping[str, TensorError] = {}
+        self.tuning = TuningReport()
         self.failure: Failure | None = None
 
     @contextmanager
@@ -111,6 +123,7 @@ class StartupReport:
             "fit": None if self.memory is None else self.memory.to_dict(),
             "plan": None if self.plan is None else summary(self.plan),
             "approximations": plain(self.errors),
+            "tuning": plain(self.tuning),
             "failure": plain(self.failure),
         }
 

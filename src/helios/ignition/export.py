@@ -20,6 +20,7 @@ from helios.ignition.preparation.frontend import (
 from helios.ignition.preparation.graph import Graph
 from helios.ignition.preparation.manifest import execution_manifest
 from helios.ignition.preparation.programs import build_graphs
+from helios.ignition.preparation.tuning import Tuning, catalogued, with_tuning
 from helios.ignition.recipes.registry import recipe_for
 from helios.ignition.sources.huggingface_text import hub_name
 from helios.ignition.sources.open import open_source
@@ -45,6 +46,7 @@ class Deployment:
     contract: contract_pb2.ServingContract
     manifest: manifest_pb2.ExecutionManifest
     graphs: tuple[Graph, ...]
+    tuning: tuple[Tuning, ...]
     weights: WeightsLayout
     text: TextAssets
     license: License
@@ -60,7 +62,7 @@ def assemble(source: Source, options: PrepareOptions) -> Deployment:
     recipe = recipe_for(source)
     facts = recipe.facts
     geometry = resolve_geometry(options, facts)
-    graphs = build_graphs(recipe, geometry)
+    graphs, tuning = with_tuning(build_graphs(recipe, geometry), recipe.tensors)
     weights = lay_out(recipe.tensors)
     text = make_text_assets(source, facts.vocabulary, options.syntaxes)
     digest = source.sha256()
@@ -81,10 +83,10 @@ def assemble(source: Source, options: PrepareOptions) -> Deployment:
         recipe=facts.architecture,
         engine_version=helios.__version__,
     )
-    manifest = execution_manifest(graphs, geometry, weights.descriptors())
+    manifest = execution_manifest(graphs, tuning, geometry, weights.descriptors())
     prepared = prepare_contract(contract, manifest)
-    check_programs(prepared, {graph.program.name: graph.program for graph in graphs})
-    return Deployment(contract, manifest, graphs, weights, text, source.license, provenance)
+    check_programs(prepared, {p.name: p for _, p in catalogued(graphs, tuning)})
+    return Deployment(contract, manifest, graphs, tuning, weights, text, source.license, provenance)
 
 
 def prepare(
@@ -131,12 +133,12 @@ def _resources(deployment: Deployment) -> list[ResourceInput]:
     text, weights = deployment.text, deployment.weights
     resources = [
         ResourceInput(
-            graph.descriptor.resource,
+            descriptor.resource,
             ResourceKind.PROGRAM,
-            data=program_to_bytes(graph.program),
+            data=program_to_bytes(program),
             media_type="application/x-protobuf",
         )
-        for graph in deployment.graphs
+        for descriptor, program in catalogued(deployment.graphs, deployment.tuning)
     ]
     resources.append(
         ResourceInput(

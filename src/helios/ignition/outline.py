@@ -10,6 +10,7 @@ from helios.ignition.preparation.contract import serving_contract
 from helios.ignition.preparation.frontend import frontend_contract
 from helios.ignition.preparation.manifest import execution_manifest
 from helios.ignition.preparation.programs import build_graphs
+from helios.ignition.preparation.tuning import catalogued, with_tuning
 from helios.ignition.recipes.registry import recipe_for
 from helios.ignition.sources.source import Source, SourceTensor
 from helios.ignition.weights import lay_out
@@ -40,7 +41,7 @@ def outline(source: Source, options: PrepareOptions) -> Outline:
     """
     recipe = recipe_for(source)
     geometry = resolve_geometry(options, recipe.facts)
-    graphs = build_graphs(recipe, geometry)
+    graphs, tuning = with_tuning(build_graphs(recipe, geometry), recipe.tensors)
     contract = serving_contract(
         recipe.facts,
         geometry,
@@ -50,7 +51,7 @@ def outline(source: Source, options: PrepareOptions) -> Outline:
         aliases=options.aliases,
         source_sha256=_NO_DIGEST,
     )
-    manifest = execution_manifest(graphs, geometry, lay_out(recipe.tensors).descriptors())
-    programs = tuple(graph.program for graph in graphs)
+    manifest = execution_manifest(graphs, tuning, geometry, lay_out(recipe.tensors).descriptors())
+    programs = tuple(program for _, program in catalogued(graphs, tuning))
     prepared = prepare_contract(contract, manifest)
     return Outline(prepared, programs, (contract, manifest), recipe.tensors)

@@ -30,7 +30,7 @@ def check_programs(contract: PreparedContract, programs: Mapping[str, Program]) 
     for graph in contract.graphs:
         check_graph(contract, graph, programs[graph.program])
     for tuning in contract.tuning.values():
-        check_tuning(tuning, programs[tuning.program])
+        check_tuning(contract, tuning, programs[tuning.program])
 
 
 def check_graph(contract: PreparedContract, graph: PreparedGraph, program: Program) -> None:
@@ -48,11 +48,21 @@ def check_graph(contract: PreparedContract, graph: PreparedGraph, program: Progr
     _check_pages(contract, program)
 
 
-def check_tuning(tuning: TuningProgram, program: Program) -> None:
-    """Hold one tuning program against its catalog entry."""
+def check_tuning(contract: PreparedContract, tuning: TuningProgram, program: Program) -> None:
+    """Hold one tuning program against its catalog entry: it fills its outputs, touches no other
+    buffer and depends on nothing that a submission or the memory plan chooses."""
     verify(program)
     _check_identity(tuning.program, Operation.TUNING, program)
+    for extent in program.extents:
+        field = f"programs.{program.name}.extents.{extent.name}"
+        raise _error(field, "nothing gives it a length at start-up", extent.name, "fix the shapes")
+    for buffer in program.buffers():
+        if buffer.kind is not BufferKind.TUNED:
+            field = f"programs.{program.name}.{buffer.name}"
+            raise _error(field, "is no tuned buffer", buffer.kind.name, "touch only its outputs")
     _check_tuned(program, set(tuning.outputs))
+    _check_storage(contract, program)
+    _check_weights(contract, program)
 
 
 def _error(field: str, message: str, value: object, remedy: str) -> ContractError:

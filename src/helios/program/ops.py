@@ -163,10 +163,13 @@ OPS: Mapping[str, OpSpec] = _table(
             _in("x", FLOAT, "A", "K"),
             _weight("weight", "N", "K"),
             _weight("bias", "N", optional=True),
+            OperandSpec("choices", INT, ("C",), frozenset({TUNED}), optional=True),
         ),
         (ResultSpec("y", DType.F32, ("A", "N")),),
         (),
-        "y = x · weightᵀ + bias, accumulated along K in an order that no other extent changes.",
+        "y = x · weightᵀ + bias, accumulated along K in an order that no other extent changes. "
+        "choices[c] says how a device may cut the work of up to 4ᶜ rows that no smaller c covers, "
+        "the last one of any number above; 0 is neutral, and no choice changes a number.",
         tolerance=2e-5,
     ),
     OpSpec(
@@ -481,5 +484,18 @@ OPS: Mapping[str, OpSpec] = _table(
         (),
         (),
         "Writes a value into a completion buffer.",
+    ),
+    # ---- tuning -------------------------------------------------------------------------
+    OpSpec(
+        "tune_linear",
+        1,
+        (
+            _weight("weight", "N", "K"),
+            _buffer("choices", INT, TUNED, WRITE, "C"),
+        ),
+        (),
+        (),
+        "Writes choices for every product with a weight of this shape and storage: what the "
+        "device found fastest within its budget, and 0 where it found nothing or did not look.",
     ),
 )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from helios.contract.operation import Operation
 from helios.errors import ProgramError
 from helios.program.infer import find, refuse
 from helios.program.infer import infer_results as infer_results
@@ -18,7 +19,7 @@ from helios.program.ir import (
     Value,
     Weight,
 )
-from helios.program.ops import READ, OpSpec
+from helios.program.ops import READ
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/+-]*")
 """Names of programs, values, buffers and weights: what the text form writes unquoted."""
@@ -41,17 +42,19 @@ def verify(program: Program) -> None:
     - Every value is defined once and before its first use.
     - One name means one buffer or weight throughout, and never two kinds of thing.
     - No operation writes a buffer that it also names as another operand.
-    - A completion buffer is written at most once; transport and tuned buffers are never written.
+    - A completion buffer is written at most once and transport buffers never. Tuning programs
+      write each of their tuned buffers once and read none; other programs only read them.
     """
     _check_name("program.name", program.name, NAME)
     if len(program.ops) > MAX_OPS:
         refuse(f"{program.name}.ops", "too many", len(program.ops), f"at most {MAX_OPS}")
     extents = _verify_extents(program)
     defined: dict[str, Ref] = {}
-    completed: set[str] = set()
+    written: set[str] = set()
     for index, op in enumerate(program.ops):
         try:
-            _verify_op(op, extents, defined, completed)
+            _verify_op(op, extents, defined)
+            _verify_buffers(program.operation, op, written)
         except ProgramError as error:
             raise ProgramError(
                 error.message,
@@ -81,9 +84,7 @@ def _verify_extents(program: Program) -> dict[str, Extent]:
     return extents
 
 
-def _verify_op(
-    op: Op, extents: Mapping[str, Extent], defined: dict[str, Ref], completed: set[str]
-) -> None:
+def _verify_op(op: Op, extents: Mapping[str, Extent], defined: dict[str, Ref]) -> None:
     spec = find(op.kind)
     for attribute in spec.attributes:
         # A default that changes later must not change what was captured.
@@ -98,7 +99,6 @@ def _verify_op(
     for result, type_ in zip(op.results, expected, strict=True):
         _verify_result(result, type_, extents, defined)
         defined[result.name] = result
-    _verify_writes(spec, op, completed)
 
 
 def _verify_reference(operand: Ref, extents: Mapping[str, Extent], defined: dict[str, Ref]) -> None:
@@ -156,16 +156,25 @@ def _verify_symbol(item: Ref, axis: int, dim: str, extents: Mapping[str, Extent]
 _PERSISTENT = (BufferKind.STATE, BufferKind.CACHE)
 
 
-def _verify_writes(spec: OpSpec, op: Op, completed: set[str]) -> None:
+_WRITTEN_ONCE = (BufferKind.COMPLETION, BufferKind.TUNED)
+
+
+def _verify_buffers(operation: Operation, op: Op, written: set[str]) -> None:
+    """Who reads and writes which buffer; `written` are those that may not be written again."""
     named = [o.name for o in op.operands if isinstance(o, Buffer)]
-    for operand_spec, operand in zip(spec.operands, op.operands, strict=False):
-        if not isinstance(operand, Buffer) or operand_spec.access == READ:
+    for spec, operand in zip(find(op.kind).operands, op.operands, strict=False):
+        if not isinstance(operand, Buffer):
             continue
-        if named.count(operand.name) > 1:
+        writes = spec.access != READ
+        if operand.kind is BufferKind.TUNED and writes != (operation is Operation.TUNING):
+            message = "only tuning programs fill it" if writes else "a tuning program fills it"
+            refuse(operand.name, message, operation.name, "read it in a serving program")
+        if writes and named.count(operand.name) > 1:
             refuse(
                 operand.name, "written and named twice by one operation", operand.name, "copy first"
             )
-        if operand.kind is BufferKind.COMPLETION:
-            if operand.name in completed:
-                refuse(operand.name, "completion written twice", operand.name, "store once")
-            completed.add(operand.name)
+        if writes and operand.kind in _WRITTEN_ONCE:
+            if operand.name in written:
+                kind = operand.kind.name.lower()
+                refuse(operand.name, f"{kind} written twice", operand.name, "store once")
+            written.add(operand.name)

@@ -48,6 +48,10 @@ class StepRunner(Protocol):
     def run(self, step: PackedStep) -> None:
         """Run one packed step to its end. Called from one thread, one step at a time."""
 
+    def tune(self, program: str, budget: float) -> int:
+        """Run a tuning program to its end, before any step, trying things for about `budget`
+        seconds; returns the number of trials. Every choice is written, without budget too."""
+
     def close(self) -> None:
         """Free the device's resources; no step is running."""
 

@@ -19,6 +19,7 @@ from helios.runtime.device import DeviceRuntime, StepRunner, WeightSource
 from helios.runtime.model import Model
 from helios.runtime.release import ReleasingSource
 from helios.runtime.storage import Storage
+from helios.runtime.tuning import TUNING_SECONDS, fill_tuned
 from helios.schema import contract_pb2, manifest_pb2
 
 Progress = Callable[[str, int, int], None]  # phase, bytes done, bytes in all
@@ -47,7 +48,8 @@ class LoadableCore(WeightSource, Protocol):
 class LoadOptions:
     """What a user may ask for. None leaves a choice to Auto; what is given is never reduced.
 
-    `memory` is bytes, or a fraction of the memory available now.
+    `memory` is bytes, or a fraction of the memory available now. `tuning_seconds` bounds what
+    tuning programs may try; with 0 every choice is neutral.
     """
 
     memory: int | float | None = None
@@ -56,6 +58,7 @@ class LoadOptions:
     batch_tokens: int | None = None
     pages: int | None = None
     snapshots: int | None = None
+    tuning_seconds: float = TUNING_SECONDS
     compile: CompileOptions = field(default_factory=CompileOptions)
 
     @property
@@ -98,7 +101,7 @@ def load_model(
     progress: Progress | None = None,
     report: StartupReport | None = None,
 ) -> LoadedModel:
-    """Compile, check that it fits, allocate, materialise weights, bind.
+    """Compile, check that it fits, allocate, materialise weights, bind, tune.
 
     Raises a `HeliosError` of the phase that failed; nothing is allocated before the plan is known
     to fit. A `report` that is passed in tells, after an error too, how far start-up came.
@@ -111,9 +114,11 @@ def load_model(
     with report.phase("weights"), ReleasingSource(core, compiled.plan) as weights:
         runner = runtime.load(compiled, storage, weights, _for_phase(progress, "weights"))
     report.errors = runner.errors
+    with report.phase("tune"):
+        report.tuning = fill_tuned(compiled, storage, runner, options.tuning_seconds)
     report.committed_nbytes = storage.allocated_nbytes + runner.allocated_nbytes
     with report.phase("start"):
-        model = Model(compiled, storage, runner)
+        model = Model(compiled, storage, runner, report.tuning.choices)
     return LoadedModel(model, compiled, runner, storage, report)
 
 

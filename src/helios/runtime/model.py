@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from queue import Empty, SimpleQueue
 from types import TracebackType
 
@@ -16,6 +16,7 @@ from helios.runtime.completions import CompletionReader
 from helios.runtime.device import StepRunner
 from helios.runtime.packing import GraphPacker, PackedStep
 from helios.runtime.storage import Storage
+from helios.runtime.tuning import require_tuned
 
 
 class Model:
@@ -23,11 +24,19 @@ class Model:
 
     `submit` packs into the submission's frame and returns; a device thread runs the steps in
     order, so that packing the next step overlaps with running this one. A frame is written again
-    only after its completion was waited for.
+    only after its completion was waited for. `tuned` names the buffers that tuning programs have
+    filled: a graph that depends on another one is not exposed, `DeviceError`.
     """
 
-    def __init__(self, compiled: CompiledModel, storage: Storage, runner: StepRunner) -> None:
+    def __init__(
+        self,
+        compiled: CompiledModel,
+        storage: Storage,
+        runner: StepRunner,
+        tuned: Collection[str] = (),
+    ) -> None:
         graphs = compiled.contract.graphs
+        require_tuned(graphs, tuned)
         self._storage = storage
         self._runner = runner
         self._packers = {g.program: GraphPacker(g, compiled.contract) for g in graphs}

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from helios.errors import ProgramError
 from helios.ignition.preparation.geometry import Geometry
 from helios.ignition.preparation.graph import Graph
+from helios.ignition.preparation.tuning import Tuning
 from helios.program.ir import Buffer, BufferKind, TensorType
 from helios.schema import manifest_pb2, program_pb2
 
@@ -13,6 +14,7 @@ ABI = 1
 
 def execution_manifest(
     graphs: Sequence[Graph],
+    tuning: Sequence[Tuning],
     geometry: Geometry,
     weights: Iterable[manifest_pb2.WeightDescriptor],
 ) -> manifest_pb2.ExecutionManifest:
@@ -35,6 +37,7 @@ def execution_manifest(
             if b.kind is BufferKind.TRANSPORT
         ],
         programs=[graph.descriptor for graph in graphs],
+        tuning=[item.descriptor for item in tuning],
         weights=weights,
         request_slots=geometry.concurrency,
     )

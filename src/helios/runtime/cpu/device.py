@@ -17,6 +17,7 @@ from helios.runtime.cpu.lower import lifetimes, lower
 from helios.runtime.cpu.lowering import Step
 from helios.runtime.cpu.placement import PackedWeight, Placement, place
 from helios.runtime.cpu.schedule import Schedule, schedule
+from helios.runtime.cpu.tuning import measured
 from helios.runtime.cpu.weights import PackedWeights, layouts
 from helios.runtime.device import Progress, WeightSource
 from helios.runtime.packing import PackedStep
@@ -95,7 +96,11 @@ class CpuRunner:
         self._weights = weights
         self._loaded: dict[tuple[str, int], int] = {}
         scratch = storage.scratch
+        self._tuning = compiled.contract.tuning
+        self._compiled, self._planes = compiled, planes
         for program in compiled.programs:
+            if program.name in self._tuning:
+                continue
             for frame in range(compiled.plan.frames):
                 steps = lower_program(
                     program, compiled.plan, storage, frame, weights.by_name, planes
@@ -104,7 +109,11 @@ class CpuRunner:
                     steps.steps, steps.capacity, int(scratch.ctypes.data), scratch.nbytes
                 )
         self.errors: Mapping[str, TensorError] = weights.errors
-        self.allocated_nbytes = weights.nbytes + executor.allocated_bytes
+
+    @property
+    def allocated_nbytes(self) -> int:
+        """Packed weights, and workspace for which the planned scratch was too small."""
+        return self._weights.nbytes + self._executor.allocated_bytes
 
     def run(self, step: PackedStep) -> None:
         """Run a packed step. Raises `DeviceError` where a frame's index is out of range."""
@@ -113,6 +122,28 @@ class CpuRunner:
             raise DeviceError("no such program", field="step.program", value=step.program)
         extents = (step.lengths[ROWS], step.lengths[TOKENS], step.lengths[SAMPLED])
         self._executor.run(loaded, extents, _NO_TRANSFERS, _NO_TRANSFERS)
+
+    def tune(self, program: str, budget: float) -> int:
+        """Measure the choices of one tuning program on this executor's threads.
+
+        It is loaded for this run only, in the memory that
+        serving programs use later.
+        """
+        captured = next(p for p in self._compiled.programs if p.name == program)
+        lowered = lower_program(
+            captured, self._compiled.plan, self._storage, 0, self._weights.by_name, self._planes
+        )
+        trials = np.zeros(len(lowered.steps), dtype=np.int64)
+        steps = measured(
+            lowered.steps, captured, self._compiled.programs, self._weights.by_name, budget, trials
+        )
+        scratch = self._storage.scratch
+        loaded = self._executor.load(
+            steps, lowered.capacity, int(scratch.ctypes.data), scratch.nbytes
+        )
+        self._executor.run(loaded, lowered.capacity, _NO_TRANSFERS, _NO_TRANSFERS)
+        self._executor.unload(loaded)
+        return int(trials.sum())
 
     def close(self) -> None:
         """Forget programs; memory goes with the last reference."""

@@ -45,6 +45,7 @@ _RULES: Mapping[str, Callable[[Lowering, Node], None]] = {
     "page_save": state.page_save,
     "page_load": state.page_load,
     "store": state.store,
+    "tune_linear": products.tune_linear,
 }
 
 SUPPORTED = frozenset({"linear", *_RULES})

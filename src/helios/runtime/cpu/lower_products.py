@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from helios import _native
 from helios.program.ir import Op, Ref
-from helios.runtime.cpu.lowering import Lowering, Params
-from helios.runtime.cpu.schedule import Gated, Quantise, Round
+from helios.runtime.cpu.lowering import Lowering, Params, operands
+from helios.runtime.cpu.schedule import INTEGER_LAYOUTS, Gated, Node, Quantise, Round
 
 FUNCTIONS = {"silu": 0, "gelu": 1, "gelu_tanh": 2}
 """Activations as the kernels number them."""
@@ -30,8 +30,18 @@ def _linear(
         "biases": [low.at(b) for b in biases],
         "residuals": [low.at(r) for r in residuals],
         "outs": [low.at(o) for o in outs],
+        **_choices(low, ops),
     }
     return params | (low.region(x) if integer else {"x": low.at(x)})
+
+
+def _choices(low: Lowering, ops: Sequence[Op]) -> Params:
+    """The tuned choices of the largest product, by which a whole round is cut."""
+    largest = max(ops, key=lambda op: low.placement.weight(op.operands[1]).rows)
+    choices = largest.operands[3] if len(largest.operands) > 3 else None
+    if choices is None:
+        return {}
+    return {"choices": low.at(choices), "places": low.rows(choices)}
 
 
 def products(low: Lowering, node: Round) -> None:
@@ -63,6 +73,23 @@ def gated(low: Lowering, node: Gated) -> None:
         params["out_region"] = low.regions[result]
         params["planes"] = low.planes
     low.emit("linear", **params)
+
+
+def tune_linear(low: Lowering, node: Node) -> None:
+    """Measuring the cuts of one product; `cpu/tuning` adds what is known only when it runs."""
+    weight, choices = operands(node, 2)
+    packed = low.placement.weight(weight)
+    integer = packed.layout in INTEGER_LAYOUTS
+    low.emit(
+        "tune_linear",
+        weights=[packed.address],
+        layout=_native.layout_number(packed.layout.upper()),
+        rows=packed.rows,
+        columns=packed.columns,
+        planes=low.planes if integer else 0,
+        choices=low.at(choices),
+        places=low.rows(choices),
+    )
 
 
 def quantise(low: Lowering, node: Quantise) -> None:

@@ -16,12 +16,14 @@ _SPAN = 256  # positions of one partial result, at most; a short context has one
 _PARTIAL_NBYTES = 8 << 20
 _SELECTION_NBYTES = 16 << 10  # buckets of top-k and top-p
 _PRODUCT_NBYTES = 32 << 10  # tiles of a matrix product
+_TRIAL_TOKENS = 128  # tokens of the largest product that tuning tries
+_TRIAL_NBYTES = 1 << 20  # of its result
 
 
 def scratch(kind: str, threads: int) -> Demand:
     """Memory of all threads while one step of that kind runs."""
     each: tuple[int, tuple[tuple[int, str], ...]]
-    if kind == "linear":
+    if kind in ("linear", "tune_linear"):
         each = (_PRODUCT_NBYTES, ((64, "K"),))
     elif kind == "sample":
         each = (_SELECTION_NBYTES, ((16, "V"),))
@@ -44,6 +46,13 @@ def held(kind: str, planes: int) -> Demand:
     """Regions that a kind of step fills for later ones; `planes` are bytes of an activation."""
     if kind == "linear":
         return _quantised(planes, "A", "K")
+    if kind == "tune_linear":
+        record = 16 + 44 * planes
+        tokens = Term(4 * _TRIAL_TOKENS, ("K",))
+        if planes:
+            tokens = Term(record * _TRIAL_TOKENS, ("K",), 32)
+        result = Term(4 * _TRIAL_TOKENS, ("N",), most=_TRIAL_NBYTES)
+        return Demand(fixed=128, terms=(tokens, result))
     if kind == "rms_norm":
         return _quantised(planes, "...", "E")
     if kind == "rope":

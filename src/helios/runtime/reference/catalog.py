@@ -61,6 +61,7 @@ _QUANTISED: Mapping[str, Demand] = {
         (24 * quantised.BLOCK_ROWS, ("K",)),
     ),
     "embedding": _terms((32, ("T", "E"))),
+    "tune_linear": Demand(),
 }
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
+Array = NDArray[Any]
 
 # A BLAS chooses its loops by matrix shape, so every product has this many rows, padded by zeros;
 # more of them, and some kernels treat the first rows of a tile otherwise than the last.
@@ -26,8 +27,9 @@ def embedding(tokens: Ints, table: Floats, *, scale: float) -> Floats:
     return rows if scale == 1.0 else rows * np.float32(scale)
 
 
-def linear(x: Floats, weight: Floats, bias: Floats | None) -> Floats:
-    """x [A, K], weight [N, K], bias [N] -> [A, N]."""
+def linear(x: Floats, weight: Floats, bias: Floats | None, choices: Ints | None = None) -> Floats:
+    """x [A, K], weight [N, K], bias [N] -> [A, N]. There is one way to cut this, whatever was
+    chosen."""
     count = x.shape[0]
     y = np.empty((count, weight.shape[0]), dtype=np.float32)
     tile = np.zeros((TILE_ROWS, x.shape[1]), dtype=np.float32)
@@ -39,6 +41,11 @@ def linear(x: Floats, weight: Floats, bias: Floats | None) -> Floats:
     if bias is not None:
         y += bias
     return y
+
+
+def tune_linear(weight: Array, choices: Ints) -> None:
+    """The neutral choices: here every product is computed in one way."""
+    choices[...] = 0
 
 
 def rms_norm(x: Floats, weight: Floats, *, epsilon: float) -> Floats:
