@@ -93,9 +93,7 @@ class Executor:
         Raises `DeviceError` where an index of a frame is out of range.
         """
 
-    def profile(
-        self, program: int, extents: tuple[int, int, int]
-    ) -> dict[str, tuple[int, int]]:
+    def profile(self, program: int, extents: tuple[int, int, int]) -> dict[str, tuple[int, int]]:
         """Run once; for each kind of step, how often it ran and for how many nanoseconds.
 
         Nanoseconds of processor time with one thread, else of wall time.
