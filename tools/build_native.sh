@@ -7,4 +7,8 @@ build=${HELIOS_BUILD:-$root/build/dev}
 cmake -S "$root/native" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DPython_EXECUTABLE="$(command -v python)" "$@" >/dev/null
 cmake --build "$build" --parallel "${JOBS:-2}"
-cp "$build"/_native*.so "$root/src/helios/"
+# Renamed into place, so that a process that runs the old one keeps it whole.
+for built in "$build"/_native*.so; do
+  cp "$built" "$root/src/helios/.${built##*/}.new"
+  mv -f "$root/src/helios/.${built##*/}.new" "$root/src/helios/${built##*/}"
+done
