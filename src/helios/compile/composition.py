@@ -6,6 +6,7 @@ by the composition that made it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import NoReturn, Protocol
 
 from helios.compile.capabilities import CapabilityCatalog, DeviceDescriptor, MaterializerSpec
@@ -124,7 +125,7 @@ class CompiledModel:
         self._composition = composition
         self._contract = contract
         self._compilation = compilation
-        self._plan = plan_at(compilation, limits)
+        self._limits = limits
         self._memory_report: MemoryReport | None = None
 
     def __reduce__(self) -> NoReturn:
@@ -142,10 +143,14 @@ class CompiledModel:
         """The captured programs."""
         return self._compilation.programs
 
-    @property
+    @cached_property
     def plan(self) -> Plan:
         """The frozen plan."""
-        return self._plan
+        return plan_at(self._compilation, self._limits)
+
+    def at(self, limits: Limits) -> "CompiledModel":
+        """The same model compiled at other limits; what does not depend on them is kept."""
+        return CompiledModel(_SEAL, self._composition, self._contract, self._compilation, limits)
 
     @property
     def memory(self) -> MemoryModel:
@@ -159,12 +164,12 @@ class CompiledModel:
 
     def attach(self, report: MemoryReport) -> None:
         """Attach a report. Raises `StalePlanError` unless it is true of this very plan."""
-        limits = self._plan.limits
+        limits = self.plan.limits
         prefill = Workload.prefill(limits.context, limits.batch_tokens)
         decode = Workload.decode(limits.context, limits.sequences)
         for name, told, true in (
             ("selected", report.selected, limits),
-            ("total", report.total_nbytes, self._plan.total_nbytes),
+            ("total", report.total_nbytes, self.plan.total_nbytes),
             ("prefill peak", report.prefill_peak_nbytes, self.peak_nbytes(prefill)),
             ("decode peak", report.decode_peak_nbytes, self.peak_nbytes(decode)),
         ):
@@ -175,12 +180,12 @@ class CompiledModel:
                     value=told,
                     remedy="fit the model to its budget again",
                 )
-        if self._plan.total_nbytes > report.budget_nbytes:
+        if self.plan.total_nbytes > report.budget_nbytes:
             raise FitError(
                 "the retained plan exceeds its budget",
                 field="report.budget",
                 value=report.budget_nbytes,
-                remedy=f"it needs {self._plan.total_nbytes} bytes",
+                remedy=f"it needs {self.plan.total_nbytes} bytes",
             )
         self._memory_report = report
 
@@ -190,7 +195,7 @@ class CompiledModel:
             raise ForeignPlanError(
                 "a plan can be bound only by the composition that compiled it",
                 field="plan",
-                value=self._plan.id[:16],
+                value=self.plan.id[:16],
                 remedy="compile again with this composition",
             )
 

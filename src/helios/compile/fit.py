@@ -43,10 +43,10 @@ def fit_model(
     limits = auto.choose()
     if limits is None:
         raise misfit(auto, request, budget)
-    compiled = composition.compile(contract, programs, limits, options)
+    compiled = targets.at(limits)
     prefill = Workload.prefill(limits.context, limits.batch_tokens)
     decode = Workload.decode(limits.context, limits.sequences)
-    # All from the first compilation: that the second agrees is what attaching checks.
+    # Predicted from the memory model alone: that the plan agrees is what attaching checks.
     compiled.attach(
         MemoryReport(
             budget_nbytes=budget.nbytes,

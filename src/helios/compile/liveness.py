@@ -11,7 +11,7 @@ function of the extents, known without planning again.
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from helios.contract.tensor import TensorType
 from helios.program.ir import Program, Value
@@ -41,23 +41,31 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """The slots of one program. Members of a slot are never alive at the same time."""
+    """The slots of one program. Members of a slot are never alive at the same time.
+
+    `types` lists each slot's distinct types, which alone decide its size.
+    """
 
     slots: tuple[tuple[Lifetime, ...], ...]
+    types: tuple[tuple[TensorType, ...], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        types = (tuple(dict.fromkeys(life.value.type for life in slot)) for slot in self.slots)
+        object.__setattr__(self, "types", tuple(types))
 
     def nbytes(self, lengths: Mapping[str, int]) -> int:
         """Bytes of the arena at those extent lengths."""
-        return sum(_slot_nbytes(slot, lengths) for slot in self.slots)
+        return sum(_slot_nbytes(types, lengths) for types in self.types)
 
     def placements(self, lengths: Mapping[str, int]) -> tuple[Placement, ...]:
         """Every value's place at those extent lengths, in order of definition."""
         found = []
         offset = 0
-        for slot in self.slots:
+        for slot, types in zip(self.slots, self.types, strict=True):
             for life in slot:
                 nbytes = aligned(life.value.type.nbytes(lengths))
                 found.append(Placement(life.value.name, offset, nbytes, life.first, life.last))
-            offset += _slot_nbytes(slot, lengths)
+            offset += _slot_nbytes(types, lengths)
         return tuple(sorted(found, key=lambda p: (p.first, p.name)))
 
 
@@ -121,6 +129,5 @@ class _Slot:
         self.members.append(life)
 
 
-def _slot_nbytes(slot: Sequence[Lifetime], lengths: Mapping[str, int]) -> int:
-    types: set[TensorType] = {life.value.type for life in slot}
+def _slot_nbytes(types: Sequence[TensorType], lengths: Mapping[str, int]) -> int:
     return max(aligned(type_.nbytes(lengths)) for type_ in types)

@@ -136,7 +136,14 @@ class MemoryModel:
     def buffer_plans(self, limits: Limits) -> tuple[BufferPlan, ...]:
         """Every buffer at its planned shape."""
         lengths = [program.lengths(limits) for program in self.programs]
-        return tuple(_buffer_plan(buffer, lengths) for buffer in self.buffers)
+        shapes: dict[object, tuple[int, ...]] = {}  # layers repeat the same few
+        plans = []
+        for buffer in self.buffers:
+            key = (buffer.type, buffer.programs)
+            if key not in shapes:
+                shapes[key] = _largest_shape(buffer, lengths)
+            plans.append(_buffer_plan(buffer, shapes[key]))
+        return tuple(plans)
 
     def arena_nbytes(self, limits: Limits) -> int:
         """Bytes of the arena that all programs share."""
@@ -197,9 +204,12 @@ class MemoryModel:
         )
 
 
-def _buffer_plan(buffer: SymbolicBuffer, lengths: list[dict[str, int]]) -> BufferPlan:
+def _largest_shape(buffer: SymbolicBuffer, lengths: list[dict[str, int]]) -> tuple[int, ...]:
     shapes = [buffer.type.resolve(lengths[program]) for program in buffer.programs]
-    shape = tuple(max(dims) for dims in zip(*shapes, strict=True))
+    return tuple(max(dims) for dims in zip(*shapes, strict=True))
+
+
+def _buffer_plan(buffer: SymbolicBuffer, shape: tuple[int, ...]) -> BufferPlan:
     nbytes = buffer.type.dtype.nbytes
     for length in shape:
         nbytes *= length

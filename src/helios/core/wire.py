@@ -2,7 +2,9 @@
 
 A parser allocates one object per embedded message, and an empty one costs an attacker two bytes.
 The walk counts messages first, so that a small file can't ask for much memory, and refuses what
-the parser would take without a word: unknown fields of the core's own messages, and groups.
+the parser would take without a word: unknown fields of the core's own messages, and groups. Bytes
+too few to hold too many messages need no count, and where the reader of a message refuses unknown
+fields itself, that is all there is to refuse.
 """
 
 from typing import TypeVar, cast
@@ -15,6 +17,8 @@ from helios.schema import core_pb2 as pb
 
 # A core of a thousand layers with 128 separate experts each still fits.
 MAX_MESSAGES = 1 << 18
+
+_LEAST_NBYTES = 2  # of an embedded message: its tag and its length
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _REMEDY = "the core is damaged; prepare or copy it again"
@@ -29,7 +33,9 @@ def parse(kind: type[MessageT], data: bytes, *, field: str, limit: int = MAX_MES
     have rules of their own, and nothing is decided by provenance. `field` names the message in
     errors.
     """
-    _Walk(field, limit).message(memoryview(data), cast(Descriptor, kind.DESCRIPTOR))
+    descriptor = cast(Descriptor, kind.DESCRIPTOR)
+    if _is_strict(descriptor) or len(data) > limit * _LEAST_NBYTES:
+        _Walk(field, limit).message(memoryview(data), descriptor)
     try:
         return kind.FromString(data)
     except DecodeError as error:

@@ -54,6 +54,11 @@ class Extent:
     capacity: int
 
 
+def _hash_of_name(self: "Ref") -> int:
+    # Names tell things of a program apart, and hashing the rest again for every look-up is slow.
+    return hash(self.name)
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A result of one operation."""
@@ -61,6 +66,7 @@ class Value:
     name: str
     type: TensorType
     role: Role = Role.NONE
+    __hash__ = _hash_of_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class Buffer:
     kind: BufferKind
     type: TensorType
     role: Role = Role.NONE
+    __hash__ = _hash_of_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,7 @@ class Weight:
 
     name: str
     type: TensorType
+    __hash__ = _hash_of_name
 
 
 Ref = Value | Buffer | Weight
@@ -99,7 +107,7 @@ class Op:
         object.__setattr__(self, "attributes", MappingProxyType(ordered))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Program:
     """One captured operation at fixed capacities."""
 

@@ -59,6 +59,10 @@ class Storage:
         found = self.frames[frame].get(name)
         return self.persistent[name] if found is None else found
 
+    def address(self, name: str, frame: int) -> int:
+        """Where that array begins."""
+        return int(self.array(name, frame).ctypes.data)
+
     def _carve(self, buffer: BufferPlan) -> Array:
         dtype = np.dtype(NUMPY_TYPES[buffer.dtype])
         nbytes = prod(buffer.shape) * dtype.itemsize

@@ -1,6 +1,6 @@
 """The CPU device: programs lowered to native steps over planned memory."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,10 +101,11 @@ class CpuRunner:
         for program in compiled.programs:
             if program.name in self._tuning:
                 continue
-            for frame in range(compiled.plan.frames):
-                steps = lower_program(
-                    program, compiled.plan, storage, frame, weights.by_name, planes
-                )
+            frames = range(compiled.plan.frames)
+            lowered = lower_program(
+                program, compiled.plan, storage, frames, weights.by_name, planes
+            )
+            for frame, steps in zip(frames, lowered, strict=True):
                 self._loaded[program.name, frame] = executor.load(
                     steps.steps, steps.capacity, int(scratch.ctypes.data), scratch.nbytes
                 )
@@ -130,9 +131,8 @@ class CpuRunner:
         serving programs use later.
         """
         captured = next(p for p in self._compiled.programs if p.name == program)
-        lowered = lower_program(
-            captured, self._compiled.plan, self._storage, 0, self._weights.by_name, self._planes
-        )
+        plan, weights = self._compiled.plan, self._weights.by_name
+        (lowered,) = lower_program(captured, plan, self._storage, (0,), weights, self._planes)
         trials = np.zeros(len(lowered.steps), dtype=np.int64)
         steps = measured(
             lowered.steps, captured, self._compiled.programs, self._weights.by_name, budget, trials
@@ -156,11 +156,11 @@ def lower_program(
     program: Program,
     plan: Plan,
     storage: Storage,
-    frame: int,
+    frames: Sequence[int],
     weights: Mapping[str, PackedWeight],
     planes: int,
-) -> Lowered:
-    """The native steps of one program for one frame.
+) -> list[Lowered]:
+    """The native steps of one program, for each of the frames.
 
     Values that a plan retains keep their planned places and nothing is fused, so that every
     operation's result can be observed. Otherwise the fused program is placed anew inside the
@@ -169,18 +169,27 @@ def lower_program(
     program_plan = plan.program(program.name)
     fused = _fused(program, program_plan, plan.arena_nbytes, layouts(weights), planes)
     nodes, offsets = fused or _as_planned(program, program_plan, layouts(weights), planes)
-    placement = Placement(
-        arena=int(storage.arena.ctypes.data),
-        value_offset=offsets,
-        buffer_address={
-            b.name: int(storage.array(b.name, frame).ctypes.data) for b in program.buffers()
-        },
-        weights=weights,
-    )
     lengths = program_plan.lengths
-    steps = lower(nodes, placement, lengths, planes)
     capacity = (lengths.get(ROWS, 0), lengths.get(TOKENS, 0), lengths.get(SAMPLED, 0))
-    return Lowered(steps, capacity)
+    arena = int(storage.arena.ctypes.data)
+    buffers = [buffer.name for buffer in program.buffers()]
+    return [
+        Lowered(
+            lower(
+                nodes,
+                Placement(
+                    arena=arena,
+                    value_offset=offsets,
+                    buffer_address={b: storage.address(b, frame) for b in buffers},
+                    weights=weights,
+                ),
+                lengths,
+                planes,
+            ),
+            capacity,
+        )
+        for frame in frames
+    ]
 
 
 def _fused(

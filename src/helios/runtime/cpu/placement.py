@@ -1,5 +1,6 @@
 """Where everything a program names lies in memory."""
 
+from bisect import insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -60,7 +61,7 @@ def place(lifetimes: Iterable[Lifetime], limit: int) -> dict[str, int]:
     placed: list[tuple[int, Lifetime]] = []
     for life in sorted(lifetimes, key=lambda x: (-x.nbytes, x.first, x.name)):
         offset = 0
-        for taken, other in sorted(placed, key=lambda x: x[0]):
+        for taken, other in placed:
             if other.last < life.first or life.last < other.first:
                 continue
             if offset + aligned(life.nbytes) <= taken:
@@ -73,5 +74,5 @@ def place(lifetimes: Iterable[Lifetime], limit: int) -> dict[str, int]:
                 value=offset + life.nbytes,
                 remedy=f"the arena has {limit} bytes",
             )
-        placed.append((offset, life))
+        insort(placed, (offset, life), key=lambda x: x[0])
     return {life.name: offset for offset, life in placed}

@@ -228,32 +228,30 @@ class _Scheduler:
     def _with_quantisation(self, nodes: tuple[Scheduled, ...]) -> Iterator[Scheduled]:
         """Have producers quantise what products read, or do it before the first that reads it."""
         wanted = {n.x for n in nodes if isinstance(n, Round | Gated) and n.integer}
+        plain = {ref for node in nodes for ref in self._plain_reads(node)}
         done: set[Ref] = set()
         for node in nodes:
             made = _result(node)
             if made is not None and made in wanted and self._fuse and _can_quantise(node):
                 done.add(made)
-                yield self._quantising(node, self._is_plain(made, nodes))
+                yield self._quantising(node, made in plain)
                 continue
             if isinstance(node, Round | Gated) and node.integer and node.x not in done:
                 done.add(node.x)
                 yield Quantise(node.x)
             yield node
 
-    def _is_plain(self, value: Ref, nodes: tuple[Scheduled, ...]) -> bool:
-        """Whether anything reads a value in its plain form."""
-        for node in nodes:
-            if isinstance(node, Round | Gated):
-                reads = [] if node.integer else [node.x]
-                if isinstance(node, Round):
-                    reads += [p.residual for p in node.products if p.residual is not None]
-            elif isinstance(node, Node):
-                reads = [self._root(o) for o in node.op.operands if o is not None]
-            else:
-                reads = [node.x]
-            if value in reads:
-                return True
-        return False
+    def _plain_reads(self, node: Scheduled) -> Iterator[Ref]:
+        """What a node reads in plain form."""
+        if isinstance(node, Node):
+            yield from (self._root(o) for o in node.op.operands if o is not None)
+        elif isinstance(node, Quantise):
+            yield node.x
+        else:
+            if not node.integer:
+                yield node.x
+            if isinstance(node, Round):
+                yield from (p.residual for p in node.products if p.residual is not None)
 
     def _quantising(self, node: Scheduled, plain: bool) -> Scheduled:
         if isinstance(node, Gated):
