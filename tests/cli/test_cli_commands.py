@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from helios.cli.main import main
-from helios.cli.models import _cache_path
+from helios.cli.models import _cache_path, weight_layout
 from helios.core.keys import SigningKey
 from helios.core.trust import TrustStore
 from helios.ignition.options import PrepareOptions
@@ -177,6 +177,38 @@ def test_a_failed_start_writes_its_report(run: Run, tmp_path: Path) -> None:
     failure = json.loads(path.read_text())["failure"]
     assert failure["remedy"]
     assert failure["phase"] == "plan"
+
+
+def test_prepare_stores_tiles_if_it_is_asked_to(
+    run: Run, smollm2_gguf: Path, tmp_path: Path
+) -> None:
+    core = tmp_path / "tiled.core"
+    written = run("prepare", smollm2_gguf, "-o", core, "--layout", "cpu", "--json").json
+    assert written["layout"] == "cpu"
+    facts = run("inspect", core, "--json").json
+    assert facts["layout"] == "cpu"
+    stored = {weight["storage"] for weight in facts["manifest"]["weights"]}
+    assert stored == {f"WEIGHT_STORAGE_{n}" for n in ("TILE16_W4G32", "TILE16_W8G32", "F32")}
+    assert "tile16_w4g32" in run("inspect", core).out
+    assert run("verify", core, "--json").json["valid"] is True
+    plan = run("plan", core, "--memory", "1GiB", "--json").json["plan"]
+    assert all(weight["mapped"] for weight in plan["weights"])
+    refused = run("serve", core, "--device", "reference")
+    assert refused.status == 1
+    assert "--layout source" in refused.err
+
+
+def test_an_unknown_layout_is_refused_by_name(run: Run, tmp_path: Path) -> None:
+    refused = run("prepare", "smollm2", "-o", tmp_path / "x.core", "--layout", "gpu")
+    assert refused.status == 1
+    assert "--layout" in refused.err
+    assert "cpu" in refused.err
+
+
+def test_a_checkpoint_is_served_in_the_layout_of_its_device() -> None:
+    assert weight_layout("cpu", approximate=False) == "cpu"
+    assert weight_layout("cpu", approximate=True) == "source"
+    assert weight_layout("reference", approximate=False) == "source"
 
 
 def test_prepare_lists_the_syntaxes_it_knows_by_name(run: Run) -> None:

@@ -12,7 +12,7 @@ from toy_models import Shape, ToyModel
 from helios.compile.accuracy import TensorError, require_accuracy
 from helios.compile.options import CompileOptions, parse_approximation
 from helios.compile.plan import WeightPlan
-from helios.contract.kinds import WeightStorage
+from helios.contract.kinds import SOURCE_STORAGES, WeightStorage
 from helios.errors import AccuracyError, ConfigurationError
 from helios.runtime.capture import Recorder, compare_dumps
 from helios.runtime.cpu.device import CpuRuntime
@@ -37,7 +37,7 @@ def _bytes(values: np.ndarray, storage: str) -> memoryview:
     return memoryview(np.ascontiguousarray(stored).tobytes())
 
 
-@pytest.mark.parametrize("storage", [s.name.lower() for s in WeightStorage])
+@pytest.mark.parametrize("storage", [s.name.lower() for s in SOURCE_STORAGES])
 def test_every_storage_is_read_exactly(storage: str) -> None:
     kind = gguf.GGMLQuantizationType[storage.upper()]
     columns, (_, nbytes) = 512, gguf.GGML_QUANT_SIZES[kind]

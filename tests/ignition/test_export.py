@@ -176,8 +176,8 @@ def test_what_was_prepared_can_be_read_back_from_the_core(tmp_path: Path) -> Non
         check_programs(contract, programs)
         prepared = catalogued(expected.graphs, expected.tuning)
         assert programs == {program.name: program for _, program in prepared}
-        for name, tensor in expected.weights.tensors.items():
-            assert bytes(core.weight(name).data) == bytes(tensor.data())
+        for name, place in expected.weights.places.items():
+            assert bytes(core.weight(name).data) == bytes(place.tensor.data())
         assert core.resource("template").decode() == with_tools(TEMPLATE)
         assert json.loads(core.resource("tokenizer"))["model"]["type"] == "BPE"
         assert core.resource("license") == b"Licence: apache-2.0\n"
@@ -241,6 +241,7 @@ def test_llama3_divisors_of_a_gguf_file_enter_the_frequencies(tmp_path: Path) ->
     deployment = assemble(
         open_source(write_gguf(tmp_path / "tiny.gguf", weights=weights)), PrepareOptions()
     )
-    stored = np.frombuffer(deployment.weights.tensors["rope.frequencies"].data(), np.float32)
+    frequencies = deployment.weights.places["rope.frequencies"].tensor
+    stored = np.frombuffer(frequencies.data(), np.float32)
     expected = 10000.0 ** (-np.arange(0, 16, 2) / 16) / factors
     assert stored == pytest.approx(expected, rel=1e-6)

@@ -8,6 +8,7 @@ from google.protobuf.json_format import MessageToDict
 from rich.table import Table
 
 from helios.cli.console import JsonFlag, nbytes_text, out, print_json
+from helios.contract.kinds import WeightStorage as Storage
 from helios.core.reader import UnverifiedCore, authenticate, authorize
 from helios.core.reader import inspect as read_claims
 from helios.core.trust import TrustStore
@@ -72,6 +73,7 @@ def _facts(claims: UnverifiedCore) -> dict[str, Any]:
         "provenance": MessageToDict(body.provenance),
         "contract": MessageToDict(body.deployment.contract),
         "manifest": MessageToDict(body.deployment.manifest),
+        "layout": _layout(body.deployment.manifest),
         "resources": [
             {
                 "id": r.id,
@@ -86,6 +88,12 @@ def _facts(claims: UnverifiedCore) -> dict[str, Any]:
     }
 
 
+def _layout(manifest: ExecutionManifest) -> str:
+    """What `--layout` was when the core was prepared."""
+    tiled = any(Storage(w.storage).tile_rows > 1 for w in manifest.weights)
+    return "cpu" if tiled else "source"
+
+
 def _print_tables(claims: UnverifiedCore) -> None:
     body = claims.body
     verdict, remedy = _signature(claims)
@@ -96,6 +104,7 @@ def _print_tables(claims: UnverifiedCore) -> None:
     head.add_row("licence", body.publisher.license or "not stated")
     head.add_row("signature", verdict)
     head.add_row("made from", body.provenance.source)
+    head.add_row("layout", _layout(body.deployment.manifest))
     out.print(head)
     if remedy:
         out.print(f"  {remedy}", style="dim", highlight=False)

@@ -17,7 +17,7 @@ from helios.core.keys import SigningKey
 from helios.core.layout import MAGIC
 from helios.core.trust import local_publisher
 from helios.errors import ConfigurationError, TrustError
-from helios.ignition.options import PrepareOptions
+from helios.ignition.options import PrepareOptions, WeightLayout
 from helios.ignition.recipes.packaged import PACKAGED
 from helios.ignition.sources.split_name import SPLIT_NAME
 
@@ -53,11 +53,17 @@ def is_core(path: Path) -> bool:
 
 
 def resolve(
-    model: str, options: PrepareOptions, *, refresh: bool = False, show: bool = True
+    model: str,
+    options: PrepareOptions,
+    *,
+    layout: WeightLayout = "source",
+    refresh: bool = False,
+    show: bool = True,
 ) -> ResolvedCore:
     """The core of a model; prepares a checkpoint unless its core is in the cache already.
 
-    The local publisher's cores are accepted by themselves, since this user made them.
+    A core keeps its own layout; `layout` is that of a checkpoint that is prepared here. The local
+    publisher's cores are accepted by themselves, since this user made them.
     """
     namespace, key = local_publisher()
     path = Path(model)
@@ -70,6 +76,7 @@ def resolve(
                 remedy="prepare the checkpoint again with them, or leave them out",
             )
         return ResolvedCore(path, namespace)
+    options = replace(options, layout=layout)
     if path.exists():
         return _cached(path, options, namespace, key, refresh, show)
     if model in PACKAGED:
@@ -87,6 +94,11 @@ def resolve(
         value=model,
         remedy="give a core, a GGUF file, a Hugging Face folder, or one of " + ", ".join(PACKAGED),
     )
+
+
+def weight_layout(device: str, approximate: bool) -> WeightLayout:
+    """The layout that a device maps. What is to be approximated must be as the source has it."""
+    return "cpu" if device == "cpu" and not approximate else "source"
 
 
 def require_acceptance(namespace: str, accepted: str, local: str) -> str:

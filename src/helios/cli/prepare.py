@@ -14,7 +14,7 @@ from helios.core.keys import SigningKey
 from helios.core.trust import check_namespace, local_publisher
 from helios.errors import ConfigurationError
 from helios.ignition.export import prepare as prepare_core
-from helios.ignition.options import CacheDType, PrepareOptions, SyntaxChoice
+from helios.ignition.options import CacheDType, PrepareOptions, SyntaxChoice, WeightLayout
 from helios.ignition.preparation.syntax_names import (
     NONE,
     REASONING_SYNTAXES,
@@ -30,6 +30,12 @@ Concurrency = Annotated[int, typer.Option(help="Requests that may run at once.")
 PrefillTokens = Annotated[int | None, typer.Option(help="Prompt tokens of one step.")]
 ScoredTokens = Annotated[int | None, typer.Option(help="Scored prompt tokens of one step.")]
 PageTokens = Annotated[int, typer.Option(help="Tokens of one cache page, a power of two.")]
+Layout = Annotated[
+    str,
+    typer.Option(
+        help="Matrices as the source stores them (source), or as the CPU's kernels read them (cpu)."
+    ),
+]
 CacheType = Annotated[str, typer.Option(help="Element type of the cache: f16, bf16 or f32.")]
 DEFAULTS = PrepareOptions()
 
@@ -57,6 +63,7 @@ def prepare(
     scored_tokens: ScoredTokens = None,
     page_tokens: PageTokens = DEFAULTS.page_tokens,
     cache_dtype: CacheType = DEFAULTS.cache_dtype,
+    layout: Layout = DEFAULTS.layout,
     served_id: Annotated[str | None, typer.Option(help="Model id that clients use.")] = None,
     alias: Annotated[list[str] | None, typer.Option(help="Another id; may be repeated.")] = None,
     chat_template: Annotated[
@@ -104,6 +111,7 @@ def prepare(
             template=_template(chat_template),
             switches=None if thinking_switch is None else tuple(thinking_switch),
         ),
+        layout=_layout(layout),
     )
     publisher, signing_key = _publisher(key, namespace)
     path = _source(source)
@@ -114,7 +122,8 @@ def prepare(
         )
     seconds = time.perf_counter() - start
     if as_json:
-        print_json({**asdict(summary), "path": str(summary.path), "seconds": round(seconds, 3)})
+        told = {"path": str(summary.path), "layout": options.layout, "seconds": round(seconds, 3)}
+        print_json({**asdict(summary), **told})
         return
     out.print(f"[green]wrote[/green] {output}  {nbytes_text(summary.nbytes)}", highlight=False)
     out.print(
@@ -175,4 +184,17 @@ def _cache_dtype(value: str) -> CacheDType:
             return choice
     raise ConfigurationError(
         "unknown element type", field="--cache-dtype", value=value, remedy="f16, bf16 or f32"
+    )
+
+
+def _layout(value: str) -> WeightLayout:
+    choices: tuple[WeightLayout, ...] = ("source", "cpu")
+    for choice in choices:
+        if value == choice:
+            return choice
+    raise ConfigurationError(
+        "unknown layout",
+        field="--layout",
+        value=value,
+        remedy="source, or cpu, which is the same for every instruction set",
     )

@@ -9,7 +9,7 @@ import typer
 
 from helios.cli.console import JsonFlag, byte_progress, out, print_json
 from helios.cli.devices import device_runtime
-from helios.cli.models import require_acceptance, resolve
+from helios.cli.models import require_acceptance, resolve, weight_layout
 from helios.compile.budget import parse_memory
 from helios.compile.options import CompileOptions
 from helios.core.reader import authenticate, authorize
@@ -59,7 +59,8 @@ def run(
             field="--capture, --output",
             remedy="give both, or neither",
         )
-    resolved = resolve(model, PrepareOptions(), show=not as_json)
+    layout = weight_layout(device, approximate=False)
+    resolved = resolve(model, PrepareOptions(), layout=layout, show=not as_json)
     opened = authenticate(resolved.path, TrustStore())
     core = authorize(opened, require_acceptance(opened.namespace, accept, resolved.acceptance))
     options = LoadOptions(

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from helios.cli.console import byte_progress, err, nbytes_text
 from helios.cli.devices import device_runtime
-from helios.cli.models import require_acceptance, resolve
+from helios.cli.models import require_acceptance, resolve, weight_layout
 from helios.compile.budget import parse_memory
 from helios.compile.options import CompileOptions, parse_approximation
 from helios.compile.report import StartupReport
@@ -65,7 +65,8 @@ def serve(
     startup = StartupReport()
     try:
         with startup.phase("prepare"):
-            resolved = resolve(model, PrepareOptions(), refresh=refresh)
+            layout = weight_layout(device, bool(materialize))
+            resolved = resolve(model, PrepareOptions(), layout=layout, refresh=refresh)
         with startup.phase("trust"):
             opened = authenticate(resolved.path, TrustStore())
             core = authorize(

@@ -107,12 +107,15 @@ class _Search:
         if not found:
             approximate = sorted(m.name for m in readers)
             known = sorted({m.storage for m in self._catalog.materializers if m.exact})
+            prepared = "prepare the model again with --layout source"
             raise UnsupportedLayoutError(
                 "no exact materializer reads this storage",
                 field=f"weights.{weight.name}",
                 value=storage,
                 remedy=f"allow an approximate one with --materialize: {', '.join(approximate)}"
                 if approximate
+                else prepared
+                if weight.storage.tile_rows > 1
                 else f"prepare the model in one of {', '.join(known)}",
             )
         return found

@@ -132,6 +132,25 @@ class WeightStorage(IntEnum):
     Q6_K = manifest.WEIGHT_STORAGE_Q6_K
     IQ4_NL = manifest.WEIGHT_STORAGE_IQ4_NL
     MXFP4 = manifest.WEIGHT_STORAGE_MXFP4
+    TILE16_W4G32 = manifest.WEIGHT_STORAGE_TILE16_W4G32
+    TILE16_W4G32F = manifest.WEIGHT_STORAGE_TILE16_W4G32F
+    TILE16_W8G32 = manifest.WEIGHT_STORAGE_TILE16_W8G32
+    TILE16_W8G32M = manifest.WEIGHT_STORAGE_TILE16_W8G32M
+    TILE16_W8G16 = manifest.WEIGHT_STORAGE_TILE16_W8G16
+    TILE16_W8G16M = manifest.WEIGHT_STORAGE_TILE16_W8G16M
+    TILE16_F16 = manifest.WEIGHT_STORAGE_TILE16_F16
+    TILE16_BF16 = manifest.WEIGHT_STORAGE_TILE16_BF16
+    TILE16_F32 = manifest.WEIGHT_STORAGE_TILE16_F32
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows that are stored together: matrices are padded to a multiple; 1 if there are no
+        tiles."""
+        return 16 if self >= WeightStorage.TILE16_W4G32 else 1
+
+
+SOURCE_STORAGES = tuple(storage for storage in WeightStorage if storage.tile_rows == 1)
+"""What checkpoints store; the rest is made from it when a model is prepared."""
 
 
 class ToolParser(IntEnum):

@@ -63,7 +63,7 @@ def assemble(source: Source, options: PrepareOptions) -> Deployment:
     facts = recipe.facts
     geometry = resolve_geometry(options, facts)
     graphs, tuning = with_tuning(build_graphs(recipe, geometry), recipe.tensors)
-    weights = lay_out(recipe.tensors)
+    weights = lay_out(recipe.tensors, options.layout)
     text = make_text_assets(source, facts.vocabulary, options.syntaxes)
     digest = source.sha256()
     frontend = frontend_contract(text.eos, text.special, text.add_bos, bool(text.chat.template))

@@ -10,6 +10,7 @@ from helios.ignition.recipes.recipe import ModelFacts
 from helios.program.ir import DType
 
 CacheDType = Literal["f16", "bf16", "f32"]
+WeightLayout = Literal["source", "cpu"]
 _CACHE_DTYPES = {"f16": DType.F16, "bf16": DType.BF16, "f32": DType.F32}
 
 MAX_CONCURRENCY = 1024
@@ -45,8 +46,9 @@ class PrepareOptions:
     busy without holding up decoding lanes for long, and 64, since every scored token needs a full
     row of logits. `page_tokens` of 32 wastes half a page, 16 tokens, per request on average and
     gives prefixes a fine grain, while one page of one key head (4 KiB at 64 f16 elements) is still
-    a stretch of memory that reads well. `syntaxes` are recognised from the chat template unless
-    they are named.
+    a stretch of memory that reads well. `layout` "cpu" stores matrices as the kernels of the CPU
+    read them, so that they are mapped instead of repacked at every start. `syntaxes` are
+    recognised from the chat template unless they are named.
     """
 
     context: int | None = None
@@ -58,6 +60,7 @@ class PrepareOptions:
     served_id: str | None = None
     aliases: tuple[str, ...] = ()
     syntaxes: SyntaxChoice = RECOGNISED
+    layout: WeightLayout = "source"
 
 
 def resolve_geometry(options: PrepareOptions, facts: ModelFacts) -> Geometry:

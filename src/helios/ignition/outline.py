@@ -51,7 +51,8 @@ def outline(source: Source, options: PrepareOptions) -> Outline:
         aliases=options.aliases,
         source_sha256=_NO_DIGEST,
     )
-    manifest = execution_manifest(graphs, tuning, geometry, lay_out(recipe.tensors).descriptors())
+    weights = lay_out(recipe.tensors, options.layout)
+    manifest = execution_manifest(graphs, tuning, geometry, weights.descriptors())
     programs = tuple(program for _, program in catalogued(graphs, tuning))
     prepared = prepare_contract(contract, manifest)
     return Outline(prepared, programs, (contract, manifest), recipe.tensors)

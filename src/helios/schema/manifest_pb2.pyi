@@ -45,6 +45,15 @@ class WeightStorage(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     WEIGHT_STORAGE_Q6_K: _ClassVar[WeightStorage]
     WEIGHT_STORAGE_IQ4_NL: _ClassVar[WeightStorage]
     WEIGHT_STORAGE_MXFP4: _ClassVar[WeightStorage]
+    WEIGHT_STORAGE_TILE16_W4G32: _ClassVar[WeightStorage]
+    WEIGHT_STORAGE_TILE16_W4G32F: _ClassVar[WeightStorage]
+    WEIGHT_STORAGE_TILE16_W8G32: _ClassVar[WeightStorage]
+    WEIGHT_STORAGE_TILE16_W8G32M: _ClassVar[WeightStorage]
+    WEIGHT_STORAGE_TILE16_W8G16: _ClassVar[WeightStorage]
+    WEIGHT_STORAGE_TILE16_W8G16M: _ClassVar[WeightStorage]
+    WEIGHT_STORAGE_TILE16_F16: _ClassVar[WeightStorage]
+    WEIGHT_STORAGE_TILE16_BF16: _ClassVar[WeightStorage]
+    WEIGHT_STORAGE_TILE16_F32: _ClassVar[WeightStorage]
 COMPLETION_FIELD_UNSPECIFIED: CompletionField
 COMPLETION_FIELD_SLOT: CompletionField
 COMPLETION_FIELD_GENERATION: CompletionField
@@ -77,6 +86,15 @@ WEIGHT_STORAGE_Q5_K: WeightStorage
 WEIGHT_STORAGE_Q6_K: WeightStorage
 WEIGHT_STORAGE_IQ4_NL: WeightStorage
 WEIGHT_STORAGE_MXFP4: WeightStorage
+WEIGHT_STORAGE_TILE16_W4G32: WeightStorage
+WEIGHT_STORAGE_TILE16_W4G32F: WeightStorage
+WEIGHT_STORAGE_TILE16_W8G32: WeightStorage
+WEIGHT_STORAGE_TILE16_W8G32M: WeightStorage
+WEIGHT_STORAGE_TILE16_W8G16: WeightStorage
+WEIGHT_STORAGE_TILE16_W8G16M: WeightStorage
+WEIGHT_STORAGE_TILE16_F16: WeightStorage
+WEIGHT_STORAGE_TILE16_BF16: WeightStorage
+WEIGHT_STORAGE_TILE16_F32: WeightStorage
 
 class BufferDescriptor(_message.Message):
     __slots__ = ("name", "kind", "type")

@@ -1,9 +1,10 @@
 """Rules of stored things: weights, and the executables that graphs depend on."""
 
 from collections.abc import Mapping
+from math import prod
 
 from helios.contract.kinds import WeightStorage
-from helios.contract.prepared import PreparedContract, WeightDescriptor
+from helios.contract.prepared import PreparedContract
 from helios.contract.reading import refusal
 
 MAX_RANK = 8
@@ -25,8 +26,17 @@ BLOCKS: Mapping[WeightStorage, tuple[int, int]] = {
     WeightStorage.Q6_K: (256, 210),
     WeightStorage.IQ4_NL: (32, 18),
     WeightStorage.MXFP4: (32, 17),
+    WeightStorage.TILE16_W4G32: (32, 20),
+    WeightStorage.TILE16_W4G32F: (32, 24),
+    WeightStorage.TILE16_W8G32: (32, 34),
+    WeightStorage.TILE16_W8G32M: (32, 40),
+    WeightStorage.TILE16_W8G16: (32, 40),
+    WeightStorage.TILE16_W8G16M: (32, 48),
+    WeightStorage.TILE16_F16: (1, 2),
+    WeightStorage.TILE16_BF16: (1, 2),
+    WeightStorage.TILE16_F32: (1, 4),
 }
-"""Elements and bytes of one block along the last dimension."""
+"""Elements and bytes of one block along the last dimension; of tiles, a row's share."""
 
 
 def weights_are_sized(contract: PreparedContract) -> None:
@@ -48,7 +58,7 @@ def weights_are_sized(contract: PreparedContract) -> None:
                 list(weight.shape),
                 "choose another storage",
             )
-        nbytes = stored_bytes(weight)
+        nbytes = stored_nbytes(weight.storage, weight.shape)
         if weight.nbytes != nbytes:
             raise refusal(
                 f"{field}.nbytes",
@@ -60,12 +70,11 @@ def weights_are_sized(contract: PreparedContract) -> None:
             raise refusal(f"{field}.offset", "out of range", weight.offset, "store it earlier")
 
 
-def stored_bytes(weight: WeightDescriptor) -> int:
-    """Bytes that a weight's shape takes in its storage."""
-    elements, nbytes = BLOCKS[weight.storage]
-    for length in weight.shape[:-1]:
-        nbytes *= length
-    return nbytes * (weight.shape[-1] // elements)
+def stored_nbytes(storage: WeightStorage, shape: tuple[int, ...]) -> int:
+    """Bytes of a tensor of whole blocks in a storage."""
+    elements, nbytes = BLOCKS[storage]
+    rows = -(-prod(shape[:-1]) // storage.tile_rows) * storage.tile_rows
+    return rows * (shape[-1] // elements) * nbytes
 
 
 def graphs_name_their_resources(contract: PreparedContract) -> None:

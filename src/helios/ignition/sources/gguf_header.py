@@ -15,7 +15,7 @@ from typing import NoReturn
 import numpy as np
 from gguf.constants import GGMLQuantizationType, GGUFValueType
 
-from helios.contract.kinds import WeightStorage
+from helios.contract.kinds import SOURCE_STORAGES, WeightStorage
 from helios.errors import SourceError
 from helios.ignition.sources.storage import stored_nbytes
 
@@ -191,10 +191,13 @@ def _storage(cursor: _Cursor, name: str, raw: int) -> WeightStorage:
         kind = GGMLQuantizationType(raw)
     except ValueError:
         cursor.refuse("unknown tensor type", name, raw, "convert the model again")
-    if kind.name not in WeightStorage.__members__:
-        supported = ", ".join(WeightStorage.__members__)
+    supported = [storage.name for storage in SOURCE_STORAGES]
+    if kind.name not in supported:
         cursor.refuse(
-            "unsupported quantisation", name, kind.name, f"requantise to one of {supported}"
+            "unsupported quantisation",
+            name,
+            kind.name,
+            f"requantise to one of {', '.join(supported)}",
         )
     return WeightStorage[kind.name]
 

@@ -11,7 +11,7 @@ from helios.compile.capabilities import (
     MaterializerSpec,
     ProviderSpec,
 )
-from helios.contract.kinds import WeightStorage
+from helios.contract.kinds import SOURCE_STORAGES, WeightStorage
 from helios.errors import ConfigurationError
 from helios.program.ops import OPS, WEIGHT
 from helios.runtime.cpu.workspace import held, scratch
@@ -56,6 +56,19 @@ _NATURAL: Mapping[str, str] = {
 }
 
 
+TILES: Mapping[WeightStorage, str] = {
+    storage: storage.name.removeprefix("TILE16_").lower()
+    for storage in WeightStorage
+    if storage.tile_rows > 1
+}
+"""Storages that are layouts of the kernels already, whatever the instruction set."""
+
+
+def tiled(storage: WeightStorage) -> WeightStorage:
+    """The tiles that hold a matrix of a source's storage exactly."""
+    return WeightStorage[f"TILE16_{_NATURAL[storage.name.lower()].upper()}"]
+
+
 @dataclass(frozen=True, slots=True)
 class Repack:
     """A materializer; the work is done by the native executor."""
@@ -76,10 +89,13 @@ def planes_of(numerics: str) -> int:
 
 
 def materializers() -> Mapping[str, Repack]:
-    """Every materializer by name: to the natural layout of each storage, to plain vectors, and,
-    approximately, from floating-point storage to 8-bit blocks."""
+    """Every materializer by name: from tiles as they lie, to the natural layout of each other
+    storage, to plain vectors, and, approximately, from floating-point storage to 8-bit blocks."""
     found: list[MaterializerSpec] = []
-    for storage in WeightStorage:
+    for storage, layout in TILES.items():
+        name, kind = storage.name.lower(), MaterializerKind.IDENTITY
+        found.append(MaterializerSpec(f"cpu.map-{layout}", kind, name, layout))
+    for storage in SOURCE_STORAGES:
         name = storage.name.lower()
         repack = MaterializerKind.REPACK
         found.append(MaterializerSpec(f"cpu.{name}", repack, name, _NATURAL[name]))

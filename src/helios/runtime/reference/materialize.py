@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from helios.compile.accuracy import TensorError
 from helios.compile.capabilities import Layout, MaterializerKind, MaterializerSpec
-from helios.contract.kinds import WeightStorage
+from helios.contract.kinds import SOURCE_STORAGES, WeightStorage
 from helios.runtime.device import STAGING_NBYTES
 from helios.runtime.transcode import Transcoder, decoded
 
@@ -79,7 +79,7 @@ class Quantise:
 def materializers() -> Mapping[str, Materialize]:
     """Every materializer by name."""
     found: list[Materialize] = []
-    for storage in WeightStorage:
+    for storage in SOURCE_STORAGES:
         name = storage.name.lower()
         if storage is WeightStorage.F32:
             spec = MaterializerSpec("reference.f32", MaterializerKind.IDENTITY, name, F32.name)
