@@ -13,6 +13,7 @@
 #include "cpu.h"
 #include "executor.h"
 #include "gguf.h"
+#include "latch.h"
 #include "memory.h"
 #include "pack.h"
 #include "probe.h"
@@ -172,6 +173,13 @@ NB_MODULE(_native, m) {
                    [](const Memory& memory) { return reinterpret_cast<int64_t>(memory.data()); })
       .def_prop_ro("nbytes", &Memory::nbytes)
       .def("view", view_of);
+
+  nb::class_<Latch>(m, "Latch")
+      .def(nb::init<>())
+      .def_prop_ro("address",
+                   [](const Latch& latch) { return reinterpret_cast<int64_t>(&latch); })
+      .def("hold", &Latch::hold)
+      .def("release", &Latch::release);
 
   nb::class_<Executor>(m, "Executor")
       .def(nb::init<int>(), "threads"_a)

@@ -51,6 +51,18 @@ class Memory:
     def view(self) -> NDArray[np.uint8]:
         """The memory as an array that keeps it alive."""
 
+class Latch:
+    """Where steps of kind `await_input` wait while it is held. Must outlive what names it."""
+
+    def __init__(self) -> None: ...
+    @property
+    def address(self) -> int: ...
+    def hold(self) -> None:
+        """Let a run that gets here wait."""
+
+    def release(self) -> None:
+        """Let it go on: what it reads from here on has been written."""
+
 class Executor:
     """Threads, kernels and loaded programs. One run at a time; not usable after fork()."""
 

@@ -8,7 +8,14 @@ from itertools import count
 import pytest
 
 from helios.contract.operation import Operation
-from helios.contract.submission import Completion, Geometry, Sampling, Submission, Variant
+from helios.contract.submission import (
+    Completion,
+    Geometry,
+    LaneMasks,
+    Sampling,
+    Submission,
+    Variant,
+)
 from helios.engine.engine import Engine
 from helios.engine.ingress import QueueFull
 from helios.engine.messages import (
@@ -61,6 +68,9 @@ class Gated:
     def submit(self, submission: Submission) -> None:
         self.device.submit(submission)
         self.submitted.set()
+
+    def supply(self, sequence: int, masks: Sequence[LaneMasks]) -> None:
+        self.device.supply(sequence, masks)
 
     def wait(self, timeout: float | None = None) -> Completion | None:
         self.gate.acquire()

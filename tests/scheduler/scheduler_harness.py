@@ -194,6 +194,10 @@ class Driver:
             return False
         self.check_writes(submission)
         self.device.submit(submission)
+        if submission.masked:
+            masks, events = self.scheduler.masks()
+            self.take(events)
+            self.device.supply(submission.sequence, masks)
         self.submissions.append(submission)
         self.in_flight_after.append(self.scheduler.outstanding)
         return True

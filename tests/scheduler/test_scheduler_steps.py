@@ -235,7 +235,7 @@ def test_grammar_masks_every_token_and_mixed_steps_are_counted() -> None:
     mixed = [
         s
         for s in driver.submissions
-        if {lane.grammar_mask is None for lane in s.lanes if lane.sample} == {True, False}
+        if {lane.masked for lane in s.lanes if lane.sample} == {True, False}
         and any(lane.sample and not lane.tokens for lane in s.lanes)
     ]
     assert driver.scheduler.counters.mixed_grammar_decode_steps == len(mixed) > 0

@@ -197,3 +197,30 @@ def test_masks_choose_the_next_allowed_token() -> None:
     assert choose(9, 97, bytes([0b0000_0010] + [0] * 12), ()) == 1
     with pytest.raises(DeviceError, match="no token"):
         choose(5, 97, bytes(13), ())
+
+
+def test_a_masked_step_waits_for_its_masks_and_those_after_it_for_their_turn() -> None:
+    device = started()
+    device.submit(step(1, Operation.PREFILL, prefill(masked=True)))
+    device.submit(step(2, Operation.INITIALIZE, initialize(slot=1)))
+    with pytest.raises(DeviceError, match="masks do not match"):
+        device.supply(1, [()])
+    with pytest.raises(DeviceError, match="no step waits"):
+        device.supply(2, [()])
+    device.supply(1, [(b"\x00\x08",)])
+    with pytest.raises(DeviceError, match="no step waits"):
+        device.supply(1, [(None,)])
+    first, second = device.wait(), device.wait()
+    assert first is not None
+    assert second is not None
+    assert first.lanes[0].tokens == (11,)
+    assert (first.sequence, second.sequence) == (1, 2)
+
+
+def test_a_step_that_is_waited_for_instead_of_supplied_fails() -> None:
+    device = started()
+    device.submit(step(1, Operation.PREFILL, prefill(masked=True)))
+    lost = device.wait()
+    assert lost is not None
+    assert "no masks were supplied" in str(lost.error)
+    run(device, step(2, Operation.INITIALIZE, initialize(generation=2)))

@@ -4,7 +4,7 @@ namespace helios {
 
 std::unique_ptr<Step> make_step(const std::string& kind, const Params& params) {
   for (const auto family : {integer_step, network_step, linear_step, attention_step, state_step,
-                            sampling_step, tuning_step})
+                            sampling_step, late_step, tuning_step})
     if (std::unique_ptr<Step> step = family(kind, params)) return step;
   throw Error("kind: unknown step '" + kind + "'");
 }

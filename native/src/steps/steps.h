@@ -14,6 +14,7 @@ std::unique_ptr<Step> linear_step(const std::string& kind, const Params& params)
 std::unique_ptr<Step> attention_step(const std::string& kind, const Params& params);
 std::unique_ptr<Step> state_step(const std::string& kind, const Params& params);
 std::unique_ptr<Step> sampling_step(const std::string& kind, const Params& params);
+std::unique_ptr<Step> late_step(const std::string& kind, const Params& params);
 std::unique_ptr<Step> tuning_step(const std::string& kind, const Params& params);
 
 // `count` is one of "B", "T", "S", or an integer.

@@ -71,18 +71,34 @@ class Lane:
     targets: Sequence[int] = ()  # SCORED_PREFILL: the token each position is scored for
     restore_source: int = -1  # RESTORE: continuation row to read
     snapshot_destination: int = -1  # continuation row to write after the step
-    grammar_mask: bytes | None = None  # one bit per token, little endian
+    masked: bool = False  # its token is drawn under a grammar mask, supplied while the step runs
+
+
+LaneMasks = Sequence[bytes | None]
+"""The grammar masks of one lane: one bit per vocabulary token, little endian; None allows all.
+
+The first is that of the next token. Empty for a lane that is not `masked`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One step. `sequence` grows by one per submission; `frame` alternates."""
+    """One step. `sequence` grows by one per submission; `frame` alternates.
+
+    Where lanes are `masked`, the host supplies their masks after it has submitted the step, which
+    waits for them when it gets there.
+    """
 
     sequence: int
     frame: int
     operation: Operation
     program: str
     lanes: tuple[Lane, ...]
+
+    @property
+    def masked(self) -> bool:
+        """Whether masks are still to be supplied."""
+        return any(lane.masked for lane in self.lanes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ class Worker:
             self.scheduler.admit(ticket.request)
         except AdmissionError as error:
             self.delivery.send([Failed(number, FailureKind.ADMISSION, str(error))])
-        except Exception as error:  # a monitor is foreign code: it may hurt its own request
+        except HeliosError as error:
             self.delivery.send([Failed(number, FailureKind.EXECUTION, str(error))])
 
     def _fill_frames(self) -> None:
@@ -120,6 +120,15 @@ class Worker:
                 self._executor.submit(submission)
             except HeliosError as error:
                 self._refuse(submission, error)
+                continue
+            if submission.masked:
+                self._supply(submission)
+
+    def _supply(self, submission: Submission) -> None:
+        """Compute masks while the device works; it waits for them only where it needs them."""
+        masks, events = self.scheduler.masks()
+        self._executor.supply(submission.sequence, masks)
+        self.delivery.send(events)
 
     def _refuse(self, submission: Submission, error: HeliosError) -> None:
         """A step could not be started: retire what runs before it, then it as failed."""

@@ -48,6 +48,13 @@ class StepRunner(Protocol):
     def run(self, step: PackedStep) -> None:
         """Run one packed step to its end. Called from one thread, one step at a time."""
 
+    def hold(self, frame: int) -> None:
+        """Late input of a frame is yet to come: a step waits where it first reads any, for
+        `LATE_SECONDS` at most, and then fails with `DeviceError`."""
+
+    def release(self, frame: int) -> None:
+        """Late input of a frame has been written. Harmless where nothing is held."""
+
     def tune(self, program: str, budget: float) -> int:
         """Run a tuning program to its end, before any step, trying things for about `budget`
         seconds; returns the number of trials. Every choice is written, without budget too."""

@@ -2,14 +2,14 @@
 
 import threading
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from types import TracebackType
 
 from helios.compile.composition import CompiledModel
 from helios.contract.kinds import CompletionField, HistoryKind, ValueSource
 from helios.contract.operation import Operation
-from helios.contract.submission import Completion, Geometry, Submission, Variant
+from helios.contract.submission import Completion, Geometry, LaneMasks, Submission, Variant
 from helios.contract.tensor import Dim
 from helios.errors import DeviceError, HeliosError
 from helios.runtime.completions import CompletionReader
@@ -43,6 +43,7 @@ class Model:
         self._readers = {g.program: CompletionReader(g) for g in graphs}
         self._geometry = _geometry(compiled)
         self._outstanding: deque[Submission] = deque()
+        self._unsupplied: dict[int, Submission] = {}
         self._steps: SimpleQueue[PackedStep | None] = SimpleQueue()
         self._results: SimpleQueue[HeliosError | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._drive, name="helios-device", daemon=True)
@@ -69,8 +70,19 @@ class Model:
                 "no such program", field="submission.program", value=submission.program
             )
         step = packer.pack(submission, self._storage)
+        if submission.masked:
+            self._runner.hold(submission.frame)
+            self._unsupplied[submission.sequence] = submission
         self._outstanding.append(submission)
         self._steps.put(step)
+
+    def supply(self, sequence: int, masks: Sequence[LaneMasks]) -> None:
+        """Write the masks of a step's lanes into its frame, and let the step read them."""
+        submission = self._unsupplied.get(sequence)
+        if submission is None:
+            raise DeviceError("no step waits for masks", field="sequence", value=sequence)
+        self._packers[submission.program].supply(submission.frame, masks, self._storage)
+        self._let_go(submission)
 
     def wait(self, timeout: float | None = None) -> Completion | None:
         """The completion of the oldest outstanding step, or None after `timeout` seconds."""
@@ -81,6 +93,7 @@ class Model:
         except Empty:
             return None
         submission = self._outstanding.popleft()
+        self._let_go(submission)
         if error is not None:
             return Completion(submission.sequence, submission.frame, error=error)
         return self._readers[submission.program].read(submission, self._storage)
@@ -88,6 +101,8 @@ class Model:
     def close(self) -> None:
         """Finish the steps in flight, stop the device thread and free its resources."""
         if self._thread.is_alive():
+            for submission in tuple(self._unsupplied.values()):
+                self._let_go(submission)
             self._steps.put(None)
             self._thread.join()
             self._runner.close()
@@ -102,6 +117,11 @@ class Model:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _let_go(self, submission: Submission) -> None:
+        """What the step waits for is there, or will never be needed."""
+        if self._unsupplied.pop(submission.sequence, None) is not None:
+            self._runner.release(submission.frame)
 
     def _drive(self) -> None:
         while (step := self._steps.get()) is not None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from helios.compile.options import CompileOptions
 from helios.compile.retention import EVERYTHING
-from helios.contract.submission import Completion, Geometry, Submission
+from helios.contract.submission import Completion, Geometry, LaneMasks, Submission
 from helios.errors import ConfigurationError, DeviceError
 from helios.program.ir import Op
 from helios.program.ops import OPS
@@ -69,6 +69,7 @@ class Observation:
         }
         self._ops = {program.name: program.ops for program in observed.compiled.programs}
         self._submission: Submission | None = None
+        self._masks: Sequence[LaneMasks] = ()
         self.errors: list[OperationError] = []
         runner.observer = self._compare
 
@@ -82,12 +83,19 @@ class Observation:
         self._observed.model.submit(submission)
         self._submission = submission
 
+    def supply(self, sequence: int, masks: Sequence[LaneMasks]) -> None:
+        """Supply the observed device, and the reference when its turn comes."""
+        self._observed.model.supply(sequence, masks)
+        self._masks = masks
+
     def wait(self, timeout: float | None = None) -> Completion | None:
         """The observed completion; the reference ran the step too when this returns."""
         done = self._observed.model.wait(timeout)
         if done is None or done.error is not None or self._submission is None:
             return done
         self._reference.model.submit(self._submission)
+        if self._submission.masked:
+            self._reference.model.supply(self._submission.sequence, self._masks)
         again = self._reference.model.wait(timeout)
         if again is None:
             raise DeviceError("the reference stands still", field=self._submission.program)

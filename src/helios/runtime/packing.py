@@ -17,13 +17,14 @@ from helios.contract.prepared import (
     PreparedGraph,
     ValueBinding,
 )
-from helios.contract.submission import Lane, Sampling, Submission
+from helios.contract.submission import Lane, LaneMasks, Sampling, Submission
 from helios.errors import ContractError, DeviceError
 from helios.program.extents import ROWS, SAMPLED, TOKENS
 from helios.runtime.storage import Array, Storage
 
 Frame = Mapping[str, Array]
 _NO_SAMPLING = Sampling()
+_ALL = np.uint32(0xFFFFFFFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,14 @@ class GraphPacker:
         self._program = graph.program
         self._rows, self._tokens = graph.rows, graph.tokens
         self._writers: list[tuple[str, Writer]] = []
+        self._masks: list[str] = []
         # Every table is kept up to date by every graph: entries are announced only once.
         self._tables = contract.cache.page_tables
         for binding in graph.bindings:
             if binding.source is not ValueSource.PAGE_TABLE:
                 self._writers.append((binding.destination, _writer(binding)))
+            if binding.source is ValueSource.GRAMMAR_MASK:
+                self._masks.append(binding.destination)
 
     def pack(self, submission: Submission, storage: Storage) -> PackedStep:
         """Write a submission into its frame. Raises `DeviceError` past the graph's capacity."""
@@ -93,6 +97,14 @@ class GraphPacker:
             write(step, storage.array(destination, submission.frame))
         updates = tuple(u for t in self._tables if (u := _page_updates(t, lanes)) is not None)
         return PackedStep(self._program, submission.frame, lengths, updates)
+
+    def supply(self, frame: int, masks: Sequence[LaneMasks], storage: Storage) -> None:
+        """Write late input into a frame that was packed: grammar masks, in lane order."""
+        for destination in self._masks:
+            array = storage.array(destination, frame)
+            for row, of_lane in enumerate(masks):
+                if of_lane:
+                    _write_mask(array[row], of_lane[0])
 
 
 def _page_updates(table: PageTableView, lanes: Sequence[Lane]) -> PageUpdates | None:
@@ -124,7 +136,7 @@ _LANE_NUMBERS: Mapping[ValueSource, Callable[[Lane], float]] = {
     ValueSource.CONSUMED_TOKENS: lambda lane: lane.endpoint,
     ValueSource.RESTORE_SOURCE: lambda lane: lane.restore_source,
     ValueSource.SNAPSHOT_DESTINATION: lambda lane: lane.snapshot_destination,
-    ValueSource.GRAMMAR_ACTIVE: lambda lane: int(lane.grammar_mask is not None),
+    ValueSource.GRAMMAR_ACTIVE: lambda lane: int(lane.masked),
     ValueSource.PENDING_TOKEN: lambda lane: lane.admission.pending_token if lane.admission else -1,
     ValueSource.OUTPUT_LIMIT: lambda lane: lane.admission.output_limit if lane.admission else 0,
     ValueSource.OUTPUT_COUNT: lambda lane: len(lane.admission.output) if lane.admission else 0,
@@ -173,7 +185,7 @@ def _writer(binding: ValueBinding) -> Writer:
             lambda lane: range(lane.endpoint + offset, lane.endpoint + offset + lane.query_length)
         )
     if source is ValueSource.GRAMMAR_MASK:
-        return _grammar_masks
+        return _open_masks
     if source is ValueSource.CONSTANT:
         constants = np.array(binding.constants)
         return lambda step, array: array.__setitem__(slice(0, len(constants)), constants)
@@ -238,9 +250,17 @@ def _sampled_rows(step: _Step, array: Array) -> None:
     array[: len(step.sampled)] = step.sampled
 
 
-def _grammar_masks(step: _Step, array: Array) -> None:
+def _open_masks(step: _Step, array: Array) -> None:
+    """Masks come late. Until they do, and if they never do, they allow everything."""
     for row, lane in enumerate(step.lanes):
-        if lane.grammar_mask is not None:
-            words = np.frombuffer(lane.grammar_mask, dtype=np.uint32)
-            array[row, : len(words)] = words
-            array[row, len(words) :] = 0
+        if lane.masked:
+            array[row] = _ALL
+
+
+def _write_mask(words: Array, mask: bytes | None) -> None:
+    if mask is None:
+        words[...] = _ALL
+        return
+    octets = words.view(np.uint8)
+    octets[: len(mask)] = np.frombuffer(mask, dtype=np.uint8)
+    octets[len(mask) :] = 0

@@ -8,7 +8,7 @@ It refuses submissions that break a real device's rules, and can be told to fail
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from helios.contract.operation import Operation
@@ -18,6 +18,7 @@ from helios.contract.submission import (
     Lane,
     LaneAdmission,
     LaneCompletion,
+    LaneMasks,
     Sampling,
     Submission,
     Variant,
@@ -56,6 +57,17 @@ class Faults:
     lies: float = 0.0
     delays: float = 0.0
     delay: float = 1.0
+
+
+@dataclass(slots=True)
+class _Step:
+    """A step that was submitted; `completion` once it ran. `masks` are None until supplied."""
+
+    submission: Submission
+    variant: Variant
+    done: float  # on the virtual clock
+    masks: Sequence[LaneMasks] | None
+    completion: Completion | None = None
 
 
 @dataclass(slots=True)
@@ -98,7 +110,7 @@ class SimulatedDevice:
         self._slots = [_Slot() for _ in range(geometry.slots)]
         self._pages: list[list[int]] = [[] for _ in range(geometry.pages)]
         self._rows: list[tuple[list[int], int]] = [([], 0) for _ in range(geometry.snapshots)]
-        self._outstanding: deque[tuple[Submission, Completion, float]] = deque()
+        self._outstanding: deque[_Step] = deque()
         self._free_at = 0.0
         self._sequence = 0
         self.now = 0.0
@@ -113,31 +125,37 @@ class SimulatedDevice:
         """Start a step. Raises `DeviceError` for one that breaks the rules."""
         variant = self._check(submission)
         self._sequence += 1
-        if self._strikes(self._faults.errors, 1, submission.sequence):
-            completion = self._break(submission)
-        else:
-            lanes = tuple(
-                self._run(submission.operation, lane, variant) for lane in submission.lanes
-            )
-            completion = Completion(submission.sequence, submission.frame, lanes)
-        if self._strikes(self._faults.lies, 2, submission.sequence):
-            completion = lie(completion, mix(self._seed, submission.sequence), self._geometry)
-        if self._tamper is not None:
-            completion = self._tamper(submission, completion)
         self._free_at = max(self._free_at, self.now) + self._cost(submission)
-        self._outstanding.append((submission, completion, self._free_at))
+        masks = None if submission.masked else ((),) * len(submission.lanes)
+        self._outstanding.append(_Step(submission, variant, self._free_at, masks))
+        self._go_on()
+
+    def supply(self, sequence: int, masks: Sequence[LaneMasks]) -> None:
+        """Let a step draw its tokens."""
+        steps = [s for s in self._outstanding if s.submission.sequence == sequence]
+        _require(bool(steps) and steps[0].masks is None, "no step waits for masks", sequence)
+        wanted = [int(lane.masked) for lane in steps[0].submission.lanes]
+        _require([len(of_lane) for of_lane in masks] == wanted, "masks do not match", masks)
+        steps[0].masks = masks
+        self._go_on()
 
     def wait(self, timeout: float | None = None) -> Completion | None:
-        """The oldest outstanding completion, advancing the clock to it or by `timeout`."""
+        """The oldest outstanding completion, advancing the clock to it or by `timeout`.
+
+        Where the host waits instead of supplying masks, the step fails.
+        """
         if not self._outstanding:
             return None
-        _, completion, done = self._outstanding[0]
-        if timeout is not None and done > self.now + timeout:
+        step = self._outstanding[0]
+        if timeout is not None and step.done > self.now + timeout:
             self.now += timeout
             return None
+        if step.completion is None:
+            step.completion = self._break(step.submission, "no masks were supplied")
         self._outstanding.popleft()
-        self.now = max(self.now, done)
-        return completion
+        self._go_on()
+        self.now = max(self.now, step.done)
+        return step.completion
 
     def close(self) -> None:
         """Forget what is outstanding."""
@@ -159,7 +177,7 @@ class SimulatedDevice:
         setup = submission.operation in (*_SETUPS, Operation.RESTORE)
         _require(setup or tokens <= variant.tokens, "tokens past capacity", tokens)
         _require(len(self._outstanding) < self._geometry.frames, "every frame is in flight", None)
-        frames = [other.frame for other, _, _ in self._outstanding]
+        frames = [step.submission.frame for step in self._outstanding]
         _require(submission.frame not in frames, "the frame is in flight", submission.frame)
         _require(submission.sequence == self._sequence, "out of sequence", submission.sequence)
         _require(len({lane.slot for lane in lanes}) == len(lanes), "a slot twice in a step", None)
@@ -176,7 +194,8 @@ class SimulatedDevice:
             _require(lane.admission is not None, "no admission", lane)
             _require(lane.query_length == 0 and not lane.new_pages, "nothing to consume yet", lane)
             reused = lane.generation != slot.generation
-            busy = any(o.slot == lane.slot for s, _, _ in self._outstanding for o in s.lanes)
+            steps = [step.submission for step in self._outstanding]
+            busy = any(other.slot == lane.slot for step in steps for other in step.lanes)
             _require(not (reused and busy), "a slot was reused before its fence", lane)
             return
         _require(lane.generation == slot.generation, "the slot was never initialized", lane)
@@ -195,7 +214,33 @@ class SimulatedDevice:
 
     # ---- execution ---------------------------------------------------------------------------
 
-    def _run(self, operation: Operation, lane: Lane, variant: Variant) -> LaneCompletion:
+    def _go_on(self) -> None:
+        """Run steps in order, up to one that waits for masks."""
+        for step in self._outstanding:
+            if step.masks is None and step.completion is None:
+                return
+            if step.completion is None:
+                step.completion = self._complete(step)
+
+    def _complete(self, step: _Step) -> Completion:
+        submission, masks = step.submission, step.masks or ()
+        if self._strikes(self._faults.errors, 1, submission.sequence):
+            completion = self._break(submission, "a fault was injected")
+        else:
+            lanes = tuple(
+                self._run(submission.operation, lane, step.variant, of_lane)
+                for lane, of_lane in zip(submission.lanes, masks, strict=True)
+            )
+            completion = Completion(submission.sequence, submission.frame, lanes)
+        if self._strikes(self._faults.lies, 2, submission.sequence):
+            completion = lie(completion, mix(self._seed, submission.sequence), self._geometry)
+        if self._tamper is not None:
+            completion = self._tamper(submission, completion)
+        return completion
+
+    def _run(
+        self, operation: Operation, lane: Lane, variant: Variant, masks: LaneMasks
+    ) -> LaneCompletion:
         slot = self._slots[lane.slot]
         if operation in _SETUPS:
             self._set_up(slot, lane)
@@ -214,7 +259,7 @@ class SimulatedDevice:
             page = slot.table.get(slot.endpoint // self._geometry.page_tokens)
             payload = [] if page is None else list(self._pages[page])
             self._rows[lane.snapshot_destination] = (payload, slot.state)
-        return self._sample(slot, lane, self._record(lane, variant, scores))
+        return self._sample(slot, lane, masks, self._record(lane, variant, scores))
 
     def _set_up(self, slot: _Slot, lane: Lane) -> None:
         admission = lane.admission
@@ -251,7 +296,9 @@ class SimulatedDevice:
         slot.state = history
         return tuple(scores)
 
-    def _sample(self, slot: _Slot, lane: Lane, record: LaneCompletion) -> LaneCompletion:
+    def _sample(
+        self, slot: _Slot, lane: Lane, masks: LaneMasks, record: LaneCompletion
+    ) -> LaneCompletion:
         if not lane.sample:
             return record
         sampling = slot.admission.sampling
@@ -259,7 +306,7 @@ class SimulatedDevice:
             sampling, slot.endpoint, self._history(slot), slot.prompt_digest, slot.output_digest
         )
         ends = slot.admission.eos_tokens if slot.outputs >= sampling.min_output else ()
-        token = choose(number, self._geometry.vocabulary, lane.grammar_mask, ends)
+        token = choose(number, self._geometry.vocabulary, masks[0] if masks else None, ends)
         slot.pending = token
         slot.tokens.append(token)
         slot.outputs += 1
@@ -319,7 +366,7 @@ class SimulatedDevice:
     def _strikes(self, rate: float, kind: int, sequence: int) -> bool:
         return rate > 0 and mix(self._seed, kind, sequence) % SCALE < rate * SCALE
 
-    def _break(self, submission: Submission) -> Completion:
+    def _break(self, submission: Submission, message: str) -> Completion:
         """A step that failed half way: what it may have written is garbage."""
         for lane in submission.lanes:
             slot = self._slots[lane.slot]
@@ -328,7 +375,7 @@ class SimulatedDevice:
             index, offset = divmod(lane.endpoint, self._geometry.page_tokens)
             if lane.query_length and index in slot.table:
                 del self._pages[slot.table[index]][offset:]
-        error = DeviceError("a fault was injected", field="step", value=submission.sequence)
+        error = DeviceError(message, field="step", value=submission.sequence)
         return Completion(submission.sequence, submission.frame, error=error)
 
     def _cost(self, submission: Submission) -> float:

@@ -42,7 +42,6 @@ class Job:
         "leaving",
         "limit",
         "mark",
-        "mask",
         "most_consumed",
         "order",
         "pages",
@@ -70,7 +69,6 @@ class Job:
         self.most_consumed = self.prompt_length + max(limit - 1, 0)
         self.stop_tokens = frozenset(request.eos_tokens + request.stop_tokens)
         self.boundaries = frozenset(request.boundaries)
-        self.mask = request.monitor.mask() if request.monitor else None
 
         self.phase = Phase.WAITING
         self.slot = -1

@@ -15,7 +15,7 @@ def decode_lane(job: Job, page_tokens: int, row: int) -> Lane:
         sample=True,
         new_pages=_new_pages(job, job.ahead // page_tokens + 1),
         snapshot_destination=row,
-        grammar_mask=job.mask,
+        masked=job.request.constrained,
     )
 
 
@@ -34,7 +34,7 @@ def fill_lane(
         new_pages=_new_pages(job, -(-end // page_tokens)),
         targets=_targets(job, end) if scored else (),
         snapshot_destination=row,
-        grammar_mask=job.mask if sample else None,
+        masked=sample and job.request.constrained,
     )
 
 

@@ -17,7 +17,9 @@ class HostMonitor(Protocol):
     """A request's grammar or string stops: what only the host can decide, token by token.
 
     A request with a monitor takes the barrier: its steps run with nothing else in flight, so
-    that every token is seen here before the next is drawn.
+    that every token is seen here before the next is drawn. `accept` is called between steps, so
+    it should be quick; `mask` is called while the step that needs it runs, and only where the
+    request is `constrained`. Either may raise, which ends the request and no other.
     """
 
     def accept(self, token: int) -> bool:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Collection
 
 from helios.contract.operation import Operation
-from helios.contract.submission import Completion, Geometry, Lane, Submission
+from helios.contract.submission import Completion, Geometry, Lane, LaneMasks, Submission
 from helios.errors import AdmissionError, DeviceError, RequestError
 from helios.scheduler.cohort import Programs
 from helios.scheduler.counters import Counters
@@ -18,6 +18,7 @@ from helios.scheduler.departure import Departures, Flight
 from helios.scheduler.events import Event, FinishReason
 from helios.scheduler.integrity import residency_problems, row_problems, slot_problems
 from helios.scheduler.job import Job
+from helios.scheduler.masks import next_mask
 from helios.scheduler.outcomes import Outcomes
 from helios.scheduler.planning import Plan, Planner
 from helios.scheduler.policy import SchedulerPolicy, within
@@ -134,6 +135,7 @@ class Scheduler:
         """The next step, or None: frames are full, the host must see a token, or nobody is ready.
 
         The caller must submit what it gets, or retire a completion with an error in its place.
+        For a `masked` submission it then asks for `masks` and supplies them.
         """
         if len(self._flights) >= self._frames or self._barrier:
             return None
@@ -146,6 +148,19 @@ class Scheduler:
         submission = self._depart(plan)
         self._make_room()
         return submission
+
+    def masks(self) -> tuple[list[LaneMasks], list[Event]]:
+        """The masks that the step submitted last waits for, in lane order, and the end of those
+        whose monitor has none: their lanes go through unmasked, and what they draw is discarded.
+
+        To be called once after a `masked` submission, while the device works on it.
+        """
+        flight = self._flights[-1]
+        masks: list[LaneMasks] = []
+        events: list[Event] = []
+        for part, lane in zip(flight.plan.parts, flight.submission.lanes, strict=True):
+            masks.append((self._mask(part.job, events),) if lane.masked else ())
+        return masks, events
 
     def retire(self, completion: Completion) -> list[Event]:
         """Take the completion of the oldest step in flight; returns what it means to requests.
@@ -242,6 +257,16 @@ class Scheduler:
                 counters.constrained_max_inflight, len(self._flights)
             )
         return flight.submission
+
+    def _mask(self, job: Job, events: list[Event]) -> bytes | None:
+        monitor = job.request.monitor
+        if job.finished or monitor is None:
+            return None
+        try:
+            return next_mask(monitor, self.geometry.vocabulary)
+        except Exception as error:  # a monitor is foreign code: it may hurt its own request
+            self._outcomes.fail(job, f"the request's monitor failed: {error}", events)
+            return None
 
     def _retire_lanes(self, flight: Flight, completion: Completion) -> list[Event]:
         events: list[Event] = []

@@ -21,10 +21,8 @@ def verdict(job: Job, token: int) -> Verdict | None:
             return FinishReason.STOP, token
     if request.stop_sequences and (sequence := _matched(job)) is not None:
         return FinishReason.STOP, sequence
-    if request.monitor is not None:
-        if request.monitor.accept(token):
-            return FinishReason.STOP, None
-        job.mask = request.monitor.mask()
+    if request.monitor is not None and request.monitor.accept(token):
+        return FinishReason.STOP, None
     if job.outputs >= job.limit:
         return FinishReason.LENGTH, None
     return None

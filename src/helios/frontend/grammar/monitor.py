@@ -31,7 +31,6 @@ class GrammarMonitor:
         self._minimum = minimum
         self._stops = stops
         self._count = 0
-        self._mask = self._compute()
 
     def accept(self, token: int) -> bool:
         """Take a sampled token; true where the response must stop with it."""
@@ -40,14 +39,10 @@ class GrammarMonitor:
             raise self._broken(f"token {token} is not allowed")
         if self._stops is not None and self._stops.accept(token):
             return True
-        self._mask = self._compute()
         return self._matcher.is_stopped() and (not self._ends or self._count < self._minimum)
 
     def mask(self) -> bytes | None:
         """The tokens that may come next, one bit each, little endian."""
-        return self._mask
-
-    def _compute(self) -> bytes:
         mask: bytes = self._matcher.compute_bitmask()[: self._bytes]
         if self._matcher.is_error():
             raise self._broken("no mask")

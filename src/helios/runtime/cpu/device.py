@@ -20,6 +20,7 @@ from helios.runtime.cpu.schedule import Schedule, schedule
 from helios.runtime.cpu.tuning import measured
 from helios.runtime.cpu.weights import PackedWeights, layouts
 from helios.runtime.device import Progress, WeightSource
+from helios.runtime.late import late_inputs
 from helios.runtime.packing import PackedStep
 from helios.runtime.storage import Storage
 
@@ -73,6 +74,14 @@ class CpuRuntime:
 
 
 @dataclass(frozen=True, slots=True)
+class LateInput:
+    """The buffers that the host fills while a program runs, and where each frame waits for it."""
+
+    buffers: frozenset[str]
+    latches: Sequence[_native.Latch]
+
+
+@dataclass(frozen=True, slots=True)
 class Lowered:
     """A program's native steps and the capacities they were lowered for."""
 
@@ -96,6 +105,8 @@ class CpuRunner:
         self._weights = weights
         self._loaded: dict[tuple[str, int], int] = {}
         scratch = storage.scratch
+        self._latches = [_native.Latch() for _ in range(compiled.plan.frames)]
+        late = LateInput(late_inputs(compiled.contract), self._latches)
         self._tuning = compiled.contract.tuning
         self._compiled, self._planes = compiled, planes
         for program in compiled.programs:
@@ -103,7 +114,7 @@ class CpuRunner:
                 continue
             frames = range(compiled.plan.frames)
             lowered = lower_program(
-                program, compiled.plan, storage, frames, weights.by_name, planes
+                program, compiled.plan, storage, frames, weights.by_name, planes, late
             )
             for frame, steps in zip(frames, lowered, strict=True):
                 self._loaded[program.name, frame] = executor.load(
@@ -123,6 +134,14 @@ class CpuRunner:
             raise DeviceError("no such program", field="step.program", value=step.program)
         extents = (step.lengths[ROWS], step.lengths[TOKENS], step.lengths[SAMPLED])
         self._executor.run(loaded, extents, _NO_TRANSFERS, _NO_TRANSFERS)
+
+    def hold(self, frame: int) -> None:
+        """Let a step of the frame wait at its first late input."""
+        self._latches[frame].hold()
+
+    def release(self, frame: int) -> None:
+        """Let it go on."""
+        self._latches[frame].release()
 
     def tune(self, program: str, budget: float) -> int:
         """Measure the choices of one tuning program on this executor's threads.
@@ -159,12 +178,13 @@ def lower_program(
     frames: Sequence[int],
     weights: Mapping[str, PackedWeight],
     planes: int,
+    late: LateInput | None = None,
 ) -> list[Lowered]:
     """The native steps of one program, for each of the frames.
 
     Values that a plan retains keep their planned places and nothing is fused, so that every
     operation's result can be observed. Otherwise the fused program is placed anew inside the
-    planned arena.
+    planned arena. `late` is what programs of serving wait for.
     """
     program_plan = plan.program(program.name)
     fused = _fused(program, program_plan, plan.arena_nbytes, layouts(weights), planes)
@@ -182,6 +202,8 @@ def lower_program(
                     value_offset=offsets,
                     buffer_address={b: storage.address(b, frame) for b in buffers},
                     weights=weights,
+                    late=late.buffers if late else frozenset(),
+                    latch=late.latches[frame].address if late else 0,
                 ),
                 lengths,
                 planes,

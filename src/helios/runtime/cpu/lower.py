@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from helios.errors import UnsupportedOperationError
+from helios.runtime import late
 from helios.runtime.cpu import lower_attention as attention
 from helios.runtime.cpu import lower_network as network
 from helios.runtime.cpu import lower_products as products
@@ -57,9 +58,18 @@ def lower(
 ) -> list[Step]:
     """The native steps of a scheduled program. `lengths` has the capacity of every extent."""
     low = Lowering(plan, placement, lengths, planes)
+    waits = bool(placement.late)
     for node in plan.nodes:
+        if waits and _reads_late(low, node):
+            low.emit("await_input", latch=placement.latch, seconds=late.LATE_SECONDS)
+            waits = False
         _lower(low, node)
     return low.steps
+
+
+def _reads_late(low: Lowering, node: Scheduled) -> bool:
+    """Whether the host may still be writing what a node reads. Products read no such input."""
+    return isinstance(node, Node) and any(map(low.is_late, node.op.operands))
 
 
 def _lower(low: Lowering, node: Scheduled) -> None:

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from helios.program.extents import ROWS, SAMPLED, TOKENS
-from helios.program.ir import Dim, Ref
+from helios.program.ir import Buffer, Dim, Ref
 from helios.runtime.cpu.placement import Placement
 from helios.runtime.cpu.regions import quantised_regions, rope_tables
 from helios.runtime.cpu.schedule import Node, Schedule
@@ -49,6 +49,13 @@ class Lowering:
     def at(self, ref: Ref | None) -> int:
         """The absolute address, or 0 for an absent operand."""
         return 0 if ref is None else self.placement.address(self._plan.root(ref))
+
+    def is_late(self, ref: Ref | None) -> bool:
+        """Whether it is a buffer that the host may fill while the program runs."""
+        if ref is None:
+            return False
+        root = self._plan.root(ref)
+        return isinstance(root, Buffer) and root.name in self.placement.late
 
     def dim(self, dim: Dim) -> int:
         """A dimension's capacity."""

@@ -21,12 +21,18 @@ class PackedWeight:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The addresses of one program: an arena with its values, buffers and weights."""
+    """The addresses of one program: an arena with its values, buffers and weights.
+
+    `late` names the buffers that the host may still fill while the program runs, and `latch` is
+    where the program waits for it.
+    """
 
     arena: int
     value_offset: Mapping[str, int] = field(hash=False)
     buffer_address: Mapping[str, int] = field(hash=False)
     weights: Mapping[str, PackedWeight] = field(hash=False)
+    late: frozenset[str] = frozenset()
+    latch: int = 0
 
     def address(self, ref: Ref) -> int:
         """The absolute address of whatever an operation names."""

@@ -1,5 +1,6 @@
 """The reference device: interprets programs over NumPy arrays."""
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,8 +9,10 @@ from numpy.typing import NDArray
 
 from helios.compile.accuracy import TensorError, require_accuracy
 from helios.compile.composition import CompiledModel, RuntimeComposition
+from helios.errors import DeviceError
 from helios.program.ir import Buffer, BufferKind, Op, Program, Ref, Value, Weight
 from helios.program.ops import OPS
+from helios.runtime import late
 from helios.runtime.device import Progress, WeightSource
 from helios.runtime.packing import PackedStep
 from helios.runtime.reference.catalog import DESCRIPTOR, catalog, functions
@@ -92,6 +95,10 @@ class ReferenceRunner:
         self.errors = errors
         self._storage = storage
         self._weights = weights
+        self._late = late.late_inputs(compiled.contract)
+        self._supplied = [threading.Event() for _ in range(compiled.plan.frames)]
+        for supplied in self._supplied:
+            supplied.set()
         self.observer: Observer | None = None
 
     def run(self, step: PackedStep) -> None:
@@ -100,6 +107,14 @@ class ReferenceRunner:
         values: dict[str, Array] = {}
         for index, op in enumerate(program.ops):
             self._run_op(step, index, op, values)
+
+    def hold(self, frame: int) -> None:
+        """Let a step of the frame wait at its first late input."""
+        self._supplied[frame].clear()
+
+    def release(self, frame: int) -> None:
+        """Let it go on."""
+        self._supplied[frame].set()
 
     def tune(self, program: str, budget: float) -> int:
         """Write the neutral choices, which takes no trials."""
@@ -137,6 +152,11 @@ class ReferenceRunner:
             return values[ref.name]
         if isinstance(ref, Weight):
             return self._weights[ref.name]
+        if ref.name in self._late and not self._supplied[step.frame].wait(late.LATE_SECONDS):
+            raise DeviceError(
+                "the host did not supply late input while the step ran",
+                field=f"{step.program}.{ref.name}",
+            )
         array = self._storage.array(ref.name, step.frame)
         return _live(ref, array, step.lengths)
 
