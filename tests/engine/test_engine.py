@@ -385,6 +385,9 @@ def test_monitors_come_from_the_factory_and_may_fail_alone() -> None:
         def mask(self) -> bytes | None:
             return None
 
+        def masks_along(self, proposals: Sequence[int]) -> list[bytes | None]:
+            return [None] * (len(proposals) + 1)
+
     engine = Engine(SimulatedDevice(SHAPE), queue_capacity=4, monitor_factory=lambda _: Broken())
     bad, good = Listener(), Listener()
     engine.submit(generate(1, grammar="g"), bad)

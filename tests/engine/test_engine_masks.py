@@ -85,6 +85,9 @@ class Even:
         self._before(self._masks)
         return b"\x55" * -(-VOCABULARY // 8)
 
+    def masks_along(self, proposals: Sequence[int]) -> list[bytes | None]:
+        raise NotImplementedError
+
 
 class Listener:
     """A sink that remembers, and knows when its request has spoken and ended."""

@@ -79,6 +79,9 @@ class StopAfter:
     def mask(self) -> bytes | None:
         return None
 
+    def masks_along(self, proposals: Sequence[int]) -> list[bytes | None]:
+        return [None] * (len(proposals) + 1)
+
 
 class OnlyMultiples:
     """A grammar: the n-th token is a multiple of n + 2."""
@@ -97,6 +100,9 @@ class OnlyMultiples:
         for token in range(0, self.vocabulary, self.factor):
             bits[token >> 3] |= 1 << (token & 7)
         return bytes(bits)
+
+    def masks_along(self, proposals: Sequence[int]) -> list[bytes | None]:
+        raise NotImplementedError
 
 
 def request(

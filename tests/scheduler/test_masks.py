@@ -10,10 +10,11 @@ from helios.scheduler.masks import next_mask
 VOCABULARY = 97
 
 
-class Fixed:
+class Fixed(OnlyMultiples):
     """A monitor that always says the same."""
 
     def __init__(self, mask: object) -> None:
+        super().__init__()
         self._mask = mask
 
     def accept(self, token: int) -> bool:

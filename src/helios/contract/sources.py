@@ -107,7 +107,8 @@ SOURCES: Mapping[ValueSource, SourceSpec] = {
     ValueSource.GRAMMAR_MASK: SourceSpec(_U32, _BATCH, Tail.WORDS, CONSUMERS),
     ValueSource.GRAMMAR_ACTIVE: SourceSpec(_I32, _BATCH, operations=CONSUMERS),
     ValueSource.OUTPUT_COUNT: SourceSpec(_I32, _ROWS),
-    # Copied proposals.
+    # Copied proposals. GRAMMAR_MASK is of the token before the first; each of theirs is of the
+    # token after it.
     ValueSource.PROPOSAL_TOKENS: SourceSpec(_I32, _BATCH, Tail.LIST, _SPECULATIVE),
     ValueSource.PROPOSAL_COUNT: SourceSpec(_I32, _BATCH, operations=_SPECULATIVE),
     ValueSource.PROPOSAL_GENERATION: SourceSpec(_I32, _BATCH, operations=_SPECULATIVE),

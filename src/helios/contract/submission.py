@@ -71,13 +71,15 @@ class Lane:
     targets: Sequence[int] = ()  # SCORED_PREFILL: the token each position is scored for
     restore_source: int = -1  # RESTORE: continuation row to read
     snapshot_destination: int = -1  # continuation row to write after the step
+    proposals: Sequence[int] = ()  # SPECULATIVE: drafts that the host copies, to be verified
     masked: bool = False  # its token is drawn under a grammar mask, supplied while the step runs
 
 
 LaneMasks = Sequence[bytes | None]
 """The grammar masks of one lane: one bit per vocabulary token, little endian; None allows all.
 
-The first is that of the next token. Empty for a lane that is not `masked`.
+The first is that of the next token, then comes that after each copied proposal, had those before
+it been drawn. Empty for a lane that is not `masked`.
 """
 
 

@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Protocol
 
@@ -50,6 +51,13 @@ class Detokenizer:
             else:
                 pieces.append(piece)
         return pieces
+
+    def copy(self) -> "Detokenizer":
+        """Another one that has read the same."""
+        made = copy(self)
+        made._decoder = _UTF8("replace")
+        made._decoder.setstate(self._decoder.getstate())
+        return made
 
     def finish(self) -> list[Piece]:
         """What can no longer be completed."""

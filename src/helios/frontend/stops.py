@@ -8,6 +8,7 @@ read one `StopScanner`.
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 
 from helios.errors import RequestError
@@ -80,6 +81,10 @@ class StopScanner:
         self._state = 0
         self.matched: str | None = None
 
+    def copy(self) -> "StopScanner":
+        """Another scanner that has read the same."""
+        return copy(self)
+
     @property
     def held(self) -> int:
         """How many of the last characters may begin a match."""
@@ -136,6 +141,17 @@ class StopMonitor:
     def mask(self) -> bytes | None:
         """String stops forbid no token."""
         return None
+
+    def masks_along(self, proposals: Sequence[int]) -> list[bytes | None]:
+        """Nor along any proposals."""
+        return [None] * (len(proposals) + 1)
+
+    def copy(self) -> "StopMonitor":
+        """Another monitor that was told the same, to be told what may not come true."""
+        made = copy(self)
+        made._detokenizer = self._detokenizer.copy()
+        made._scanner = self._scanner.copy()
+        return made
 
 
 class StopFilter:

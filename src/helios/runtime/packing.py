@@ -61,6 +61,7 @@ class _Step:
 
 
 Writer = Callable[[_Step, Array], None]
+Supplier = Callable[[Array, LaneMasks], None]
 
 
 class GraphPacker:
@@ -70,14 +71,14 @@ class GraphPacker:
         self._program = graph.program
         self._rows, self._tokens = graph.rows, graph.tokens
         self._writers: list[tuple[str, Writer]] = []
-        self._masks: list[str] = []
+        self._late: list[tuple[str, Supplier]] = []
         # Every table is kept up to date by every graph: entries are announced only once.
         self._tables = contract.cache.page_tables
         for binding in graph.bindings:
             if binding.source is not ValueSource.PAGE_TABLE:
                 self._writers.append((binding.destination, _writer(binding)))
-            if binding.source is ValueSource.GRAMMAR_MASK:
-                self._masks.append(binding.destination)
+            if binding.source in _SUPPLIERS:
+                self._late.append((binding.destination, _SUPPLIERS[binding.source]))
 
     def pack(self, submission: Submission, storage: Storage) -> PackedStep:
         """Write a submission into its frame. Raises `DeviceError` past the graph's capacity."""
@@ -100,11 +101,11 @@ class GraphPacker:
 
     def supply(self, frame: int, masks: Sequence[LaneMasks], storage: Storage) -> None:
         """Write late input into a frame that was packed: grammar masks, in lane order."""
-        for destination in self._masks:
+        for destination, supply in self._late:
             array = storage.array(destination, frame)
             for row, of_lane in enumerate(masks):
                 if of_lane:
-                    _write_mask(array[row], of_lane[0])
+                    supply(array[row], of_lane)
 
 
 def _page_updates(table: PageTableView, lanes: Sequence[Lane]) -> PageUpdates | None:
@@ -137,6 +138,9 @@ _LANE_NUMBERS: Mapping[ValueSource, Callable[[Lane], float]] = {
     ValueSource.RESTORE_SOURCE: lambda lane: lane.restore_source,
     ValueSource.SNAPSHOT_DESTINATION: lambda lane: lane.snapshot_destination,
     ValueSource.GRAMMAR_ACTIVE: lambda lane: int(lane.masked),
+    ValueSource.PROPOSAL_COUNT: lambda lane: len(lane.proposals),
+    ValueSource.PROPOSAL_GENERATION: lambda lane: lane.generation,
+    ValueSource.PROPOSAL_ENDPOINT: lambda lane: lane.endpoint,
     ValueSource.PENDING_TOKEN: lambda lane: lane.admission.pending_token if lane.admission else -1,
     ValueSource.OUTPUT_LIMIT: lambda lane: lane.admission.output_limit if lane.admission else 0,
     ValueSource.OUTPUT_COUNT: lambda lane: len(lane.admission.output) if lane.admission else 0,
@@ -153,6 +157,7 @@ _LANE_NUMBERS: Mapping[ValueSource, Callable[[Lane], float]] = {
 }
 
 _LANE_VECTORS: Mapping[ValueSource, Callable[[Lane], Sequence[float]]] = {
+    ValueSource.PROPOSAL_TOKENS: lambda lane: lane.proposals,
     ValueSource.EOS_TOKENS: lambda lane: lane.admission.eos_tokens if lane.admission else (),
     ValueSource.LOGIT_BIAS_TOKENS: lambda lane: [t for t, _ in _sampling(lane).logit_bias],
     ValueSource.LOGIT_BIAS_VALUES: lambda lane: [v for _, v in _sampling(lane).logit_bias],
@@ -165,11 +170,11 @@ _LANE_HISTOGRAMS: Mapping[ValueSource, Callable[[Lane], Sequence[int]]] = {
 
 
 def _writer(binding: ValueBinding) -> Writer:
-    source, offset, padding = binding.source, binding.offset, binding.padding
+    source, offset = binding.source, binding.offset
     if source in _LANE_NUMBERS:
         return _row_numbers(_LANE_NUMBERS[source], binding)
     if source in _LANE_VECTORS:
-        return _row_vectors(_LANE_VECTORS[source], padding)
+        return _row_vectors(_LANE_VECTORS[source], binding)
     if source in _LANE_HISTOGRAMS:
         return _row_histograms(_LANE_HISTOGRAMS[source])
     if source is ValueSource.SAMPLED_ROW:
@@ -184,7 +189,7 @@ def _writer(binding: ValueBinding) -> Writer:
         return _packed(
             lambda lane: range(lane.endpoint + offset, lane.endpoint + offset + lane.query_length)
         )
-    if source is ValueSource.GRAMMAR_MASK:
+    if source in _SUPPLIERS:
         return _open_masks
     if source is ValueSource.CONSTANT:
         constants = np.array(binding.constants)
@@ -210,7 +215,9 @@ def _row_numbers(number: Callable[[Lane], float], binding: ValueBinding) -> Writ
     return write
 
 
-def _row_vectors(vector: Callable[[Lane], Sequence[float]], padding: int) -> Writer:
+def _row_vectors(vector: Callable[[Lane], Sequence[float]], binding: ValueBinding) -> Writer:
+    padding = binding.padding
+
     def write(step: _Step, array: Array) -> None:
         array[: len(step.lanes)] = padding
         for row, lane in enumerate(step.lanes):
@@ -218,7 +225,7 @@ def _row_vectors(vector: Callable[[Lane], Sequence[float]], padding: int) -> Wri
             if len(items) > array.shape[1]:
                 raise DeviceError(
                     "more entries than the program has room for",
-                    field="admission",
+                    field=binding.destination,
                     value=len(items),
                     remedy=f"at most {array.shape[1]}",
                 )
@@ -264,3 +271,15 @@ def _write_mask(words: Array, mask: bytes | None) -> None:
     octets = words.view(np.uint8)
     octets[: len(mask)] = np.frombuffer(mask, dtype=np.uint8)
     octets[len(mask) :] = 0
+
+
+def _write_proposal_masks(positions: Array, masks: LaneMasks) -> None:
+    for words, mask in zip(positions, masks[1:], strict=False):
+        _write_mask(words, mask)
+
+
+_SUPPLIERS: Mapping[ValueSource, Supplier] = {
+    ValueSource.GRAMMAR_MASK: lambda words, masks: _write_mask(words, masks[0]),
+    ValueSource.PROPOSAL_GRAMMAR_MASK: _write_proposal_masks,
+}
+"""What is written late, into the row of one lane: [words], or [drafts, words]."""

@@ -134,7 +134,8 @@ class SimulatedDevice:
         """Let a step draw its tokens."""
         steps = [s for s in self._outstanding if s.submission.sequence == sequence]
         _require(bool(steps) and steps[0].masks is None, "no step waits for masks", sequence)
-        wanted = [int(lane.masked) for lane in steps[0].submission.lanes]
+        lanes = steps[0].submission.lanes
+        wanted = [lane.masked * (1 + len(lane.proposals)) for lane in lanes]
         _require([len(of_lane) for of_lane in masks] == wanted, "masks do not match", masks)
         steps[0].masks = masks
         self._go_on()

@@ -1,5 +1,6 @@
 """What the scheduler is asked for, and which requests are wrong in themselves."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Protocol
@@ -27,6 +28,14 @@ class HostMonitor(Protocol):
 
     def mask(self) -> bytes | None:
         """One bit per vocabulary token, little endian, for the next token; None allows all."""
+
+    def masks_along(self, proposals: Sequence[int]) -> list[bytes | None]:
+        """The masks of the next token and of that after each proposal, had those before it been
+        drawn. Nothing is taken: `accept` follows for the tokens that are.
+
+        Behind a proposal that is not allowed, or with which the response stops, nothing counts,
+        and the masks are None.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """A grammar as the engine's monitor: which tokens may come next."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from helios.errors import DeviceError
@@ -39,7 +40,7 @@ class GrammarMonitor:
             raise self._broken(f"token {token} is not allowed")
         if self._stops is not None and self._stops.accept(token):
             return True
-        return self._matcher.is_stopped() and (not self._ends or self._count < self._minimum)
+        return self._must_stop(self._count)
 
     def mask(self) -> bytes | None:
         """The tokens that may come next, one bit each, little endian."""
@@ -47,6 +48,31 @@ class GrammarMonitor:
         if self._matcher.is_error():
             raise self._broken("no mask")
         return mask
+
+    def masks_along(self, proposals: Sequence[int]) -> list[bytes | None]:
+        """The next token's mask, and that after each proposal until one is not allowed or stops
+        the response. The matcher goes ahead and comes back, which costs less than a copy."""
+        masks: list[bytes | None] = [self.mask()]
+        stops = self._stops.copy() if self._stops is not None else None
+        taken = 0
+        try:
+            for token in proposals:
+                if self._matcher.try_consume_tokens([token]) != 1:
+                    break
+                taken += 1
+                if stops is not None and stops.accept(token):
+                    break
+                if token in self._ends or self._must_stop(self._count + taken):
+                    break
+                masks.append(self.mask())
+        finally:
+            if taken and not self._matcher.rollback(taken):
+                raise self._broken(f"{taken} proposals can't be taken back")
+        return masks + [None] * (len(proposals) + 1 - len(masks))
+
+    def _must_stop(self, count: int) -> bool:
+        """Whether only an end could follow so many tokens, and none may."""
+        return self._matcher.is_stopped() and (not self._ends or count < self._minimum)
 
     def _broken(self, problem: str) -> DeviceError:
         return DeviceError(
