@@ -22,7 +22,7 @@ from helios.runtime.loader import LoadOptions
 from helios.server.app import build_app
 from helios.server.assembly import assemble
 from helios.server.lifecycle import HttpServer
-from helios.server.service import Limits
+from helios.server.settings import Limits
 
 ASK: Any = [{"role": "user", "content": "Answer."}]
 TOGETHER = 16

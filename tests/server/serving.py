@@ -18,7 +18,8 @@ from helios.frontend.prompt import ChatPrompts
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
 from helios.server.app import build_app
-from helios.server.service import Limits, ServedModel, Service
+from helios.server.service import ServedModel, Service
+from helios.server.settings import Limits
 
 WORDS = Tokenizer(byte_level())
 EOS = WORDS.token_id(END) or 0

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving import CONTEXT, HELLO, Serving, frontend
 
-from helios.server.service import Limits
+from helios.server.settings import Limits
 
 CHAT = "/v1/chat/completions"
 TEXT = "/v1/completions"

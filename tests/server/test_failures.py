@@ -20,7 +20,7 @@ from helios.engine.messages import (
     Tokens,
 )
 from helios.errors import DeviceError, RequestError
-from helios.server.service import Limits
+from helios.server.settings import Limits
 
 CHAT = "/v1/chat/completions"
 BODY = {"model": "small", "messages": [{"role": "user", "content": "hi"}]}

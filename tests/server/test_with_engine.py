@@ -14,7 +14,7 @@ from helios.contract.operation import Operation
 from helios.contract.submission import Geometry, Variant
 from helios.engine.engine import Engine
 from helios.runtime.simulated import Faults, SimulatedDevice
-from helios.server.service import Limits
+from helios.server.settings import Limits
 
 SHAPE = Geometry(
     context_tokens=CONTEXT,

@@ -3,11 +3,11 @@
 import http.client
 import json
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from helios.errors import ConfigurationError, HeliosError
+from helios.records import dataclass
 
 _TIMEOUT_S = 600.0
 

@@ -8,14 +8,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TransferSpeedColumn,
-)
 
 from helios.errors import HeliosError
 
@@ -44,6 +36,15 @@ def print_error(error: HeliosError) -> None:
 @contextmanager
 def byte_progress(description: str, *, show: bool = True) -> Iterator[Callable[[int, int], None]]:
     """A progress bar over bytes; yields `update(done, total)`. Silent off a terminal."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TransferSpeedColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

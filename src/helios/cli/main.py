@@ -1,5 +1,6 @@
 """The `helios` command. A subcommand's module is imported only when it is asked for."""
 
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
@@ -8,7 +9,6 @@ from typing import Annotated
 import typer
 
 import helios
-from helios.cli.console import print_error
 from helios.errors import HeliosError
 
 _COMMANDS = ("prepare", "plan", "serve", "chat", "inspect", "verify", "keys", "run", "diff-runs")
@@ -41,8 +41,14 @@ def _root(
 def main() -> None:
     """Run the command line; errors end with status 1 and name the remedy."""
     try:
-        build(sys.argv[1:])(prog_name="helios")
+        # Importing makes objects to keep: looking for garbage among them is in vain.
+        gc.disable()
+        command = build(sys.argv[1:])
+        gc.enable()
+        command(prog_name="helios")
     except HeliosError as error:
+        from helios.cli.console import print_error
+
         print_error(error)
         sys.exit(1)
     except KeyboardInterrupt:

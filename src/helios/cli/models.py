@@ -8,18 +8,19 @@ import glob
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import helios
-from helios.cli.console import byte_progress
 from helios.core.keys import SigningKey
 from helios.core.layout import MAGIC
 from helios.core.trust import local_publisher
 from helios.errors import ConfigurationError, TrustError
-from helios.ignition.options import PrepareOptions, WeightLayout
-from helios.ignition.recipes.packaged import PACKAGED
-from helios.ignition.sources.split_name import SPLIT_NAME
+from helios.records import dataclass
+
+if TYPE_CHECKING:
+    from helios.ignition.options import PrepareOptions, WeightLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,8 @@ def is_core(path: Path) -> bool:
 
 def resolve(
     model: str,
-    options: PrepareOptions,
     *,
-    layout: WeightLayout = "source",
+    layout: "WeightLayout" = "source",
     refresh: bool = False,
     show: bool = True,
 ) -> ResolvedCore:
@@ -68,15 +68,11 @@ def resolve(
     namespace, key = local_publisher()
     path = Path(model)
     if is_core(path):
-        if options != PrepareOptions():
-            raise ConfigurationError(
-                "preparation options do not apply to a core",
-                field="model",
-                value=model,
-                remedy="prepare the checkpoint again with them, or leave them out",
-            )
         return ResolvedCore(path, namespace)
-    options = replace(options, layout=layout)
+    from helios.ignition.options import PrepareOptions
+    from helios.ignition.recipes.packaged import PACKAGED
+
+    options = PrepareOptions(layout=layout)
     if path.exists():
         return _cached(path, options, namespace, key, refresh, show)
     if model in PACKAGED:
@@ -85,6 +81,8 @@ def resolve(
         options = replace(options, aliases=(*options.aliases, model))
         core = _cache_path(source, options, namespace)
         if refresh or not core.exists():
+            from helios.cli.console import byte_progress
+
             with byte_progress("checking", show=show) as update:
                 packaged.check(source, update)
         return _cached(source, options, namespace, key, refresh, show, name=model)
@@ -96,7 +94,7 @@ def resolve(
     )
 
 
-def weight_layout(device: str, approximate: bool) -> WeightLayout:
+def weight_layout(device: str, approximate: bool) -> "WeightLayout":
     """The layout that a device maps. What is to be approximated must be as the source has it."""
     return "cpu" if device == "cpu" and not approximate else "source"
 
@@ -117,7 +115,7 @@ def require_acceptance(namespace: str, accepted: str, local: str) -> str:
 
 def _cached(
     source: Path,
-    options: PrepareOptions,
+    options: "PrepareOptions",
     namespace: str,
     key: SigningKey,
     refresh: bool,
@@ -127,6 +125,7 @@ def _cached(
     core = _cache_path(source, options, namespace)
     if core.exists() and not refresh:
         return ResolvedCore(core, namespace)
+    from helios.cli.console import byte_progress
     from helios.ignition.export import prepare
 
     core.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +134,7 @@ def _cached(
     return ResolvedCore(core, namespace, prepared=True)
 
 
-def _cache_path(source: Path, options: PrepareOptions, namespace: str) -> Path:
+def _cache_path(source: Path, options: "PrepareOptions", namespace: str) -> Path:
     facts = {
         "source": [
             (str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns) for f in _files(source)
@@ -154,6 +153,8 @@ def _files(source: Path) -> list[Path]:
         return sorted(
             p for pattern in ("*", "*/*.jinja") for p in source.glob(pattern) if p.is_file()
         )
+    from helios.ignition.sources.split_name import SPLIT_NAME
+
     if split := SPLIT_NAME.fullmatch(source.name):
         return sorted(source.parent.glob(f"{glob.escape(split[1])}-*-of-{split[3]}.gguf"))
     return [source]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +30,7 @@ from helios.ignition.outline import outline
 from helios.ignition.recipes.packaged import PACKAGED
 from helios.ignition.sources.open import open_source
 from helios.program.ir import Program
+from helios.records import dataclass
 
 
 def plan(

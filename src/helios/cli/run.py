@@ -16,7 +16,6 @@ from helios.core.reader import authenticate, authorize
 from helios.core.trust import TrustStore
 from helios.errors import ConfigurationError
 from helios.frontend.model import Frontend, load_frontend
-from helios.ignition.options import PrepareOptions
 from helios.runtime.capture import Recorder, parse_steps
 from helios.runtime.dump import write_dump
 from helios.runtime.loader import LoadOptions, load_model
@@ -60,7 +59,7 @@ def run(
             remedy="give both, or neither",
         )
     layout = weight_layout(device, approximate=False)
-    resolved = resolve(model, PrepareOptions(), layout=layout, show=not as_json)
+    resolved = resolve(model, layout=layout, show=not as_json)
     opened = authenticate(resolved.path, TrustStore())
     core = authorize(opened, require_acceptance(opened.namespace, accept, resolved.acceptance))
     options = LoadOptions(

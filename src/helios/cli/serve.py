@@ -1,28 +1,20 @@
-"""`helios serve`: a model over OpenAI-compatible HTTP."""
+"""`helios serve`: a model over OpenAI-compatible HTTP.
 
+The core's bytes are read and checked by threads while the rest of the server is imported and the
+model is compiled.
+"""
+
+import gc
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from helios.cli.console import byte_progress, err, nbytes_text
-from helios.cli.devices import device_runtime
 from helios.cli.models import require_acceptance, resolve, weight_layout
-from helios.compile.budget import parse_memory
-from helios.compile.options import CompileOptions, parse_approximation
 from helios.compile.report import StartupReport
 from helios.core.reader import authenticate, authorize
 from helios.core.trust import TrustStore
-from helios.ignition.options import PrepareOptions
-from helios.runtime.loader import LoadOptions
-from helios.runtime.tuning import TUNING_SECONDS
-from helios.scheduler.policy import SchedulerPolicy
-from helios.server.app import build_app
-from helios.server.assembly import Assembly, assemble
-from helios.server.lifecycle import DEFAULT_HOST, DEFAULT_PORT, DRAIN_SECONDS
-from helios.server.lifecycle import serve as serve_app
-from helios.server.service import Limits
+from helios.server.settings import DEFAULT_HOST, DEFAULT_PORT, Limits
 
 Memory = Annotated[
     str, typer.Option(help="Memory budget: bytes, 2GiB, or a fraction such as 0.5; default: auto.")
@@ -62,16 +54,27 @@ def serve(
     report: Annotated[Path | None, typer.Option(help="Write the start-up report here.")] = None,
 ) -> None:
     """Serve a model. A checkpoint is prepared first, once, under the local publisher."""
+    gc.disable()  # until requests come: what is made before them stays
     startup = StartupReport()
     try:
         with startup.phase("prepare"):
             layout = weight_layout(device, bool(materialize))
-            resolved = resolve(model, PrepareOptions(), layout=layout, refresh=refresh)
+            resolved = resolve(model, layout=layout, refresh=refresh)
         with startup.phase("trust"):
             opened = authenticate(resolved.path, TrustStore())
             core = authorize(
                 opened, require_acceptance(opened.namespace, accept, resolved.acceptance)
             )
+        core.verify_ahead()
+        with startup.phase("import"):
+            from helios.cli.devices import device_runtime
+            from helios.cli.serving import listen, loading_progress
+            from helios.compile.budget import parse_memory
+            from helios.compile.options import CompileOptions, parse_approximation
+            from helios.runtime.loader import LoadOptions
+            from helios.runtime.tuning import TUNING_SECONDS
+            from helios.scheduler.policy import SchedulerPolicy
+            from helios.server.assembly import assemble
         options = LoadOptions(
             memory=parse_memory(memory) if memory else None,
             context=context,
@@ -83,58 +86,17 @@ def serve(
                 approximate=dict(parse_approximation(text) for text in materialize or [])
             ),
         )
-        limits = Limits(queue_capacity=queue)
-        with core, byte_progress("loading weights") as update:
+        with core, loading_progress(core) as progress:
             assembly = assemble(
                 core,
                 device_runtime(device, numerics, threads),
                 options,
-                limits,
-                lambda _, done, total: update(done, total),
+                Limits(queue_capacity=queue),
+                progress,
                 startup,
                 SchedulerPolicy(step_tokens=step_tokens, prefix_cache=prefix_cache),
             )
     finally:
         if report is not None:
             startup.write(report)
-    _print_report(startup)
-    _run(assembly, host, port, api_key or None)
-
-
-def _print_report(startup: StartupReport) -> None:
-    table = Table(show_header=False, box=None, padding=(0, 1))
-    phases = "  ".join(f"{p.name} {p.seconds:.2f}" for p in startup.phases)
-    table.add_row("start-up", f"{startup.seconds:.2f} s  ({phases})")
-    if startup.plan is not None:
-        plan = startup.plan
-        limits = plan.limits
-        table.add_row("device", f"{plan.device.kind} {plan.device.isa}, {plan.device.numerics}")
-        table.add_row(
-            "limits",
-            f"{limits.context:,} tokens of context, {limits.sequences} sequences, "
-            f"{limits.pages:,} pages of {plan.page_tokens}",
-        )
-        sections = ", ".join(f"{s.name} {nbytes_text(s.nbytes)}" for s in plan.sections if s.nbytes)
-        table.add_row("memory", f"{nbytes_text(plan.total_nbytes)}: {sections}")
-        table.add_row("plan", plan.id[:16])
-    err.print(table, highlight=False)
-
-
-def _run(assembly: Assembly, host: str, port: int, api_key: str | None) -> None:
-    app = build_app(assembly.service, api_key=api_key)
-    try:
-        serve_app(app, host, port, ready=lambda address: _announce(assembly, address))
-    finally:
-        assembly.service.close()
-        assembly.engine.close(0)
-
-
-def _announce(assembly: Assembly, address: str) -> None:
-    names = ", ".join(assembly.service.model.names)
-    err.print(f"[green]ready[/green]     {names} at {address}", highlight=False)
-    err.print(
-        f"          {address}/v1/chat/completions, chat page at {address}/; Ctrl-C drains for "
-        f"{DRAIN_SECONDS} s",
-        style="dim",
-        highlight=False,
-    )
+    listen(assembly, startup, host, port, api_key or None)

@@ -1,9 +1,8 @@
 """What an approximate materializer did to a tensor, and whether it was allowed to."""
 
-from dataclasses import dataclass
-
 from helios.compile.plan import WeightPlan
 from helios.errors import AccuracyError
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ groups (versions 1 and 2) that this process lives in leave of their own limits.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from helios.errors import ConfigurationError
+from helios.records import dataclass
 
 DEFAULT_FRACTION = 0.8
 

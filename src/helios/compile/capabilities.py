@@ -6,13 +6,14 @@ each accepts, and the materializers that can turn a stored tensor into such a la
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cached_property
 
 from helios.compile.canonical import digest, frozen, to_json
 from helios.compile.demand import NO_DEMAND, Demand
 from helios.errors import CompileError
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ Plans are compared as plain data, so that one of them may come from another engi
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from helios.errors import StalePlanError
+from helios.records import dataclass
 
 _PARTS = ("device", "limits", "plan", "memory", "weights", "providers")
 

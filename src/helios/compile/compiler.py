@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from helios.compile.canonical import digest, to_json
 from helios.compile.capabilities import CapabilityCatalog, MaterializerKind
@@ -20,6 +19,7 @@ from helios.contract.tensor import BufferKind
 from helios.errors import CompileError
 from helios.program.ir import Buffer, Program
 from helios.program.text import to_text
+from helios.records import dataclass
 
 _PER_FRAME = (BufferKind.TRANSPORT, BufferKind.COMPLETION)
 

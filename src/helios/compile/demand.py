@@ -8,11 +8,11 @@ sequence, token or page, because at most one of the names stands for an extent.
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from helios.contract.tensor import Dim
 from helios.errors import CompileError
 from helios.program.extents import PAGES, ROWS, SAMPLED, SLOTS, TOKENS
+from helios.records import dataclass
 
 Dims = Mapping[str, Dim | tuple[Dim, ...]]
 

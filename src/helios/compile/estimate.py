@@ -4,13 +4,13 @@ The op table says which dimensions an operation has; a provider's demands are st
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from helios.compile.capabilities import ProviderSpec
 from helios.compile.demand import Demand
 from helios.contract.tensor import Dim
 from helios.program.ir import Op
 from helios.program.ops import OPS
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Fitting a model to a budget: compile, search, compile again, check, and only then report."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from helios.compile.budget import Budget, size_text
 from helios.compile.composition import CompiledModel, RuntimeComposition
@@ -14,6 +14,7 @@ from helios.compile.request import OPTION_OF, Range, Request, bounds_of
 from helios.contract.prepared import PreparedContract
 from helios.errors import FitError
 from helios.program.ir import Program
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

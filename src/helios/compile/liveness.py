@@ -11,10 +11,11 @@ function of the extents, known without planning again.
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from helios.contract.tensor import TensorType
 from helios.program.ir import Program, Value
+from helios.records import dataclass
 
 ALIGNMENT = 64  # a cache line, and a full vector register
 

@@ -5,7 +5,7 @@ limits, and compiling again at other limits gives exactly what was predicted.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from helios.compile.canonical import frozen
 from helios.compile.demand import Demand, Workload
@@ -15,6 +15,7 @@ from helios.contract.tensor import BufferKind, TensorType
 from helios.errors import CompileError
 from helios.program.extents import CONTINUATIONS, PAGES, ROWS, SAMPLED, SLOTS, TOKENS
 from helios.program.ir import Program
+from helios.records import dataclass
 
 _SECTION_OF = {
     BufferKind.CACHE: "pages",

@@ -1,10 +1,11 @@
 """What a user may ask of the compiler beyond the limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from helios.compile.canonical import frozen
 from helios.errors import ConfigurationError
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

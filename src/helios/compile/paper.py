@@ -4,11 +4,11 @@ Nothing can be loaded by such a composition, since no runtime has it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from helios.compile.capabilities import CapabilityCatalog, DeviceDescriptor, MaterializerSpec
 from helios.compile.composition import RuntimeComposition
 from helios.errors import ForeignPlanError
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ that was written down is read back only by compiling again and comparing.
 """
 
 from collections.abc import Mapping
-from dataclasses import InitVar, dataclass, field, fields
+from dataclasses import InitVar, field, fields
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -13,6 +13,7 @@ from helios.compile.canonical import digest, frozen, plain, to_json
 from helios.compile.capabilities import DeviceDescriptor
 from helios.compile.liveness import Placement
 from helios.errors import CompileError, ForeignPlanError
+from helios.records import dataclass
 
 SEAL = object()
 """What the compiler passes to prove that it made the plan."""

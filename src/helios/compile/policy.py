@@ -8,12 +8,13 @@ snapshots.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from helios.compile.demand import Workload
 from helios.compile.memory import MemoryModel
 from helios.compile.plan import Limits
 from helios.compile.request import Bounds, Range
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ is compared with what compiling gives.
 """
 
 import json
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -14,6 +13,7 @@ from helios.compile.capabilities import CapabilityCatalog
 from helios.compile.options import CompileOptions
 from helios.compile.plan import Limits
 from helios.errors import ForeignPlanError, HeliosError, StalePlanError
+from helios.records import dataclass
 
 MISSING = "(missing)"
 

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from helios.compile.accuracy import TensorError
 from helios.compile.canonical import frozen, plain
 from helios.compile.plan import Limits, Plan
 from helios.errors import HeliosError
+from helios.records import dataclass
 
 PROCESS_NBYTES = 160 << 20
 """What a serving process takes beside its plan: interpreter, libraries, tokenizer, and requests'

@@ -1,11 +1,11 @@
 """What a user asks of the memory plan, and what the model allows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from helios.compile.plan import Limits
 from helios.contract.prepared import PreparedContract
 from helios.errors import ConfigurationError
+from helios.records import dataclass
 
 # The smallest plan that Auto considers, in pages of history.
 MINIMUM_CONTEXT_PAGES = 16

@@ -7,7 +7,6 @@ exists.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from helios.compile.capabilities import CapabilityCatalog, MaterializerSpec, ProviderSpec
@@ -16,6 +15,7 @@ from helios.contract.prepared import WeightDescriptor
 from helios.errors import ConfigurationError, UnsupportedLayoutError, UnsupportedOperationError
 from helios.program.ir import Op, Program, Weight
 from helios.program.ops import OPS
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Decoding the execution manifest: buffers, transport, catalogs, weights."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from helios.contract.kinds import CompletionField, WeightStorage
@@ -15,6 +14,7 @@ from helios.contract.prepared import (
 )
 from helios.contract.reading import check_distinct, check_name, refusal, select, table, tensor_type
 from helios.contract.tensor import BufferKind
+from helios.records import dataclass
 from helios.schema import manifest_pb2 as pb
 
 

@@ -11,7 +11,7 @@ contract's bytes, which are validated again where they arrive.
 """
 
 from collections.abc import Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, field
 from typing import NoReturn
 
 from helios.contract.kinds import (
@@ -26,6 +26,7 @@ from helios.contract.operation import Operation
 from helios.contract.syntax import PreparedFrontend
 from helios.contract.tensor import BufferKind, TensorType
 from helios.errors import ContractError
+from helios.records import dataclass
 
 SEAL = object()
 """What `prepare_contract` passes to prove that it did the checking."""

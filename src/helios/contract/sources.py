@@ -1,12 +1,12 @@
 """What each value source is: its element types, indexing, shape and the operations it serves."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from helios.contract.kinds import IndexKind, ValueSource
 from helios.contract.operation import Operation
 from helios.contract.tensor import DType
+from helios.records import dataclass
 
 
 class Tail(Enum):

@@ -6,7 +6,6 @@ they carry meaning that an old reader would miss, so an old reader must refuse t
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from helios.errors import HeliosError
+from helios.records import dataclass
 
 MAX_BYTES = 256 << 20
 """The largest serialised message that is parsed at all."""

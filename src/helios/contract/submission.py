@@ -6,10 +6,10 @@ simulated device understands them as they are.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from helios.contract.operation import Operation
 from helios.errors import HeliosError
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from helios.contract.kinds import (
@@ -16,6 +16,7 @@ from helios.contract.kinds import (
     ToolParser,
     ValueTyping,
 )
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Element types, storage kinds and tensor types: words that contract and programs share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
+from helios.records import dataclass
 from helios.schema import program_pb2 as pb
 
 Dim = int | str

@@ -5,10 +5,9 @@ SPECULATIVE and 0 otherwise, P is B · W, and no program gives confidence. Versi
 bindings. Version 3 states D, P and the confidence width.
 """
 
-from dataclasses import dataclass
-
 from helios.contract.operation import Operation
 from helios.contract.reading import refusal
+from helios.records import dataclass
 from helios.schema import contract_pb2 as pb
 
 VERSIONS = (1, 2, 3)

@@ -6,7 +6,6 @@ judged; only what they say about resources is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 from helios.contract.kinds import WeightStorage
@@ -15,6 +14,7 @@ from helios.core.chunks import CHUNK_NBYTES, DIGEST_NBYTES, chunk_count
 from helios.core.trust import check_namespace
 from helios.core.wire import parse
 from helios.errors import CoreError
+from helios.records import dataclass
 from helios.schema import core_pb2 as pb
 from helios.schema import manifest_pb2
 

@@ -3,7 +3,6 @@
 import os
 import re
 import stat
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 )
 
 from helios.errors import TrustError
+from helios.records import dataclass
 
 KEY_NBYTES = 32
 SIGNATURE_NBYTES = 64

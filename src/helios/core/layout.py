@@ -22,9 +22,9 @@ signed.
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from helios.errors import CoreError
+from helios.records import dataclass
 from helios.schema import core_pb2 as pb
 
 MAGIC = b"\x89HELIOS\n"

@@ -7,13 +7,13 @@ resources but the zeros that align them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from helios.core.body import ResourceFacts, ResourceKind
 from helios.core.files import CoreFolder, SourceFile
 from helios.core.layout import PAGE_NBYTES
 from helios.core.wire import parse
 from helios.errors import CoreError
+from helios.records import dataclass
 from helios.schema import core_pb2 as pb
 
 _REMEDY = "the core is damaged; prepare or copy it again"

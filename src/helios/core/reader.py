@@ -6,7 +6,6 @@ is no other way to make one, and nothing in one can be changed; messages they gi
 """
 
 import os
-from dataclasses import dataclass
 from hashlib import sha256
 from types import TracebackType
 from typing import Final, NoReturn, Self
@@ -25,6 +24,7 @@ from helios.core.wire import parse
 from helios.errors import CoreError, SignatureError, TrustError
 from helios.program.ir import Program
 from helios.program.wire import from_wire
+from helios.records import dataclass
 from helios.schema import contract_pb2, core_pb2, manifest_pb2, program_pb2
 
 _SEAL: Final = object()
@@ -195,6 +195,15 @@ class Core(AuthenticatedCore):
         `progress(bytes checked, bytes in all)` is called from this thread.
         """
         self._opened.store.verify(progress)
+
+    def verify_ahead(self) -> None:
+        """Start checking weights in threads; whoever needs a chunk first waits for it.
+
+        Only tiles, which are used where they lie: what is repacked would be resident twice. What
+        is found wrong is told by whatever uses it. `close` ends it.
+        """
+        if any(weight.storage.tile_rows > 1 for weight in self._opened.facts.weights.values()):
+            self._opened.store.verify_ahead()
 
     def _program(self, entry: manifest_pb2.ProgramDescriptor) -> Program:
         field = f"resource {entry.resource}"

@@ -21,6 +21,7 @@ from helios.errors import CoreError
 
 _WORKERS = 4
 _JOB_CHUNKS = 4
+_AHEAD_WORKERS = 2
 
 
 class CoreStore(Protocol):
@@ -47,6 +48,9 @@ class CoreStore(Protocol):
     def verify(self, progress: Progress | None = None) -> None:
         """Check every byte; weights become ready for use."""
 
+    def verify_ahead(self) -> None:
+        """Start checking mapped weights in threads, so that using them waits less."""
+
     def audit(self, progress: Progress | None = None) -> None:
         """Check every byte and keep none."""
 
@@ -63,6 +67,7 @@ class PayloadStore:
         self._weights: dict[str, VerifiedBytes] = {}
         self._lock = Lock()
         self._closed = False
+        self._ahead: ThreadPoolExecutor | None = None
 
     @property
     def mapped_nbytes(self) -> int:
@@ -106,6 +111,17 @@ class PayloadStore:
         """Check every byte; weights become ready for use."""
         self._check_all(self._verify_chunk, progress)
 
+    def verify_ahead(self) -> None:
+        """Start checking mapped weights in threads, so that using them waits less."""
+        if self._ahead is None:
+            self._ahead = ThreadPoolExecutor(_AHEAD_WORKERS, thread_name_prefix="helios-verify")
+            for placed in self._placed.values():
+                # A copy takes memory, which nobody has planned for yet.
+                if placed.facts.kind is ResourceKind.WEIGHTS and not placed.file.copy_reason:
+                    weights = self._weights_of(self._find(placed.facts.id))
+                    for index in range(len(placed.facts.chunk_sha256)):
+                        self._ahead.submit(weights.verify, index)
+
     def audit(self, progress: Progress | None = None) -> None:
         """Check every byte and keep none."""
         self._check_all(_audit_chunk, progress)
@@ -113,6 +129,8 @@ class PayloadStore:
     def close(self) -> None:
         """Release files. Views already handed out stay valid."""
         self._closed = True
+        if self._ahead is not None:
+            self._ahead.shutdown(cancel_futures=True)
         self._weights.clear()
         self._folder.close()
 

@@ -9,7 +9,6 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from io import FileIO
 from pathlib import Path
@@ -27,6 +26,7 @@ from helios.core.envelope import seal, sealed_nbytes
 from helios.core.keys import SigningKey
 from helios.core.layout import MAX_ENVELOPE_NBYTES, MAX_LOCATIONS_NBYTES, Head, place
 from helios.errors import CoreError
+from helios.records import dataclass
 from helios.schema import contract_pb2, core_pb2, manifest_pb2
 
 Chunks = Callable[[], Iterator[bytes | bytearray | memoryview]]

@@ -3,9 +3,9 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from helios.errors import DeviceError, HeliosError, RequestError
+from helios.records import dataclass
 from helios.scheduler.events import Event
 from helios.scheduler.request import Request
 

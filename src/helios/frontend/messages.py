@@ -7,10 +7,10 @@ are any, and a call's arguments as the mapping that templates iterate over.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from helios.errors import RequestError
+from helios.records import dataclass
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 _REASONING_NAMES = ("reasoning_content", "reasoning", "thinking")

@@ -1,7 +1,6 @@
 """A core's frontend as one object: tokenizer, template, parsers and the tokens that end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from helios.contract.kinds import ToolParser
 from helios.contract.syntax import PreparedFrontend
@@ -15,6 +14,7 @@ from helios.frontend.prompt import ChatInput, ChatPrompts, Prompt, check_length
 from helios.frontend.stops import StopMonitor
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
+from helios.records import dataclass
 from helios.scheduler.request import HostMonitor
 
 

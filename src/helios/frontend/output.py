@@ -6,7 +6,7 @@ or SSE; the pipeline knows neither.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from helios.engine.messages import (
     Event,
@@ -23,6 +23,7 @@ from helios.frontend.detokenizer import Detokenizer, LeadingSpace
 from helios.frontend.parsing import Delta, OutputParser, Piece
 from helios.frontend.stops import StopFilter, StopScanner, TokenStopFilter
 from helios.frontend.tokenizer import Tokenizer
+from helios.records import dataclass
 
 ScoredToken = tuple[int, TokenLogprob]
 

@@ -5,7 +5,6 @@ What depends on the core is compiled once; a response costs a few small objects.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from helios.contract.kinds import ReasoningParser, ToolParser
@@ -29,6 +28,7 @@ from helios.frontend.tools.pythonic import PythonicGrammar
 from helios.frontend.tools.reply import Reply
 from helios.frontend.tools.schemas import Toolbox
 from helios.frontend.tools.tags import TagGrammar
+from helios.records import dataclass
 
 _TOOL_GRAMMARS: dict[ToolParser, Callable[[ToolSyntax, Marks], ToolGrammar]] = {
     ToolParser.FUNCTION_TAGS: TagGrammar,

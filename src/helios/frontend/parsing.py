@@ -6,10 +6,11 @@ never sees what a string stop or a token stop has removed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from helios.engine.messages import FinishReason
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """From a request's conversation to the tokens a model reads."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from helios.contract.syntax import PrefixBoundaryRule
@@ -12,6 +12,7 @@ from helios.frontend.messages import MessageStyle, normalise_messages
 from helios.frontend.parsing import ToolDefinition
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
+from helios.records import dataclass
 
 # Variables that the prompt path itself sets.
 _RESERVED = frozenset({"messages", "tools", "add_generation_prompt", "continue_final_message"})

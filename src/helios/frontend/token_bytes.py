@@ -7,10 +7,10 @@ bytes that are no text of their own as `<0x0A>`.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from helios.errors import ContractError
+from helios.records import dataclass
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 

@@ -1,7 +1,5 @@
 """Everything about a chat template that the frontend contract states: recognised, or as told."""
 
-from dataclasses import dataclass
-
 from helios.errors import ConfigurationError, ContractError
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
@@ -19,6 +17,7 @@ from helios.ignition.reasoning_recognition import (
     thinking_switches,
 )
 from helios.ignition.tool_recognition import parsers_of, recognise_tools
+from helios.records import dataclass
 from helios.schema import frontend_pb2
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from helios.frontend.template import Template
 from helios.ignition.preparation.syntaxes import Reasoning
@@ -16,6 +15,7 @@ from helios.ignition.probe import (
     shared,
     tool_turn,
 )
+from helios.records import dataclass
 from helios.schema import frontend_pb2
 
 _TAG = re.compile(r"<[^<>\s]+>|\[/?[A-Z_]+\]")

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import helios
@@ -31,6 +30,7 @@ from helios.ignition.weights import RESOURCE as WEIGHTS_RESOURCE
 from helios.ignition.weights import WeightsLayout, lay_out
 from helios.program.agreement import check_programs
 from helios.program.wire import program_to_bytes
+from helios.records import dataclass
 from helios.schema import contract_pb2, core_pb2, manifest_pb2
 
 # Bytes written so far, and in all.

@@ -1,6 +1,5 @@
 """What a user may choose when preparing a model."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from helios.contract.reading import IDENTIFIER
@@ -8,6 +7,7 @@ from helios.errors import ConfigurationError
 from helios.ignition.preparation.geometry import Geometry
 from helios.ignition.recipes.recipe import ModelFacts
 from helios.program.ir import DType
+from helios.records import dataclass
 
 CacheDType = Literal["f16", "bf16", "f32"]
 WeightLayout = Literal["source", "cpu"]

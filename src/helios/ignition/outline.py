@@ -1,7 +1,6 @@
 """What a source would be prepared into, without reading its weights: enough to plan for it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from helios.contract.prepare import prepare_contract
 from helios.contract.prepared import PreparedContract
@@ -15,6 +14,7 @@ from helios.ignition.recipes.registry import recipe_for
 from helios.ignition.sources.source import Source, SourceTensor
 from helios.ignition.weights import lay_out
 from helios.program.ir import Program
+from helios.records import dataclass
 from helios.schema.contract_pb2 import ServingContract
 from helios.schema.manifest_pb2 import ExecutionManifest
 

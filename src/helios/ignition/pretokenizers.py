@@ -4,7 +4,7 @@ The expressions are those the vocabularies were learned with, as llama.cpp lists
 (https://github.com/ggml-org/llama.cpp/blob/master/src/llama-vocab.cpp).
 """
 
-from dataclasses import dataclass
+from helios.records import dataclass
 
 _WORDS = r" ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _GPT2 = rf"'s|'t|'re|'ve|'m|'ll|'d|{_WORDS}"

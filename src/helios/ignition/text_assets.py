@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from helios.errors import ContractError, SourceError
 from helios.frontend.template import Template
@@ -12,6 +11,7 @@ from helios.ignition.envelope import Terminals
 from helios.ignition.options import SyntaxChoice
 from helios.ignition.sources.source import Source
 from helios.ignition.tokenizer import TokenizerAsset, make_tokenizer
+from helios.records import dataclass
 from helios.schema import frontend_pb2
 
 

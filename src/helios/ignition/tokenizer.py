@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import tokenizers
 
@@ -17,6 +17,7 @@ from helios.ignition.sentencepiece import (
     ranked_merges,
 )
 from helios.ignition.sources.source import GgmlVocabulary, TokenizerFile
+from helios.records import dataclass
 
 Json = dict[str, object]
 

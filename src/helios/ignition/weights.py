@@ -1,7 +1,7 @@
 """The weights resource: every tensor on its own cache line, as the source stores it or as tiles."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from helios.contract.kinds import WeightStorage
@@ -9,6 +9,7 @@ from helios.contract.rules.resources import BLOCKS, stored_nbytes
 from helios.ignition.finite import check_finite
 from helios.ignition.options import WeightLayout
 from helios.ignition.sources.source import SourceTensor
+from helios.records import dataclass
 from helios.schema import manifest_pb2
 
 RESOURCE = "weights"

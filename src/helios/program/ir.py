@@ -8,7 +8,7 @@ memory plan (load) chooses.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import TypeVar
@@ -19,6 +19,7 @@ from helios.contract.tensor import Dim as Dim
 from helios.contract.tensor import DType as DType
 from helios.contract.tensor import Shape as Shape
 from helios.contract.tensor import TensorType as TensorType
+from helios.records import dataclass
 from helios.schema import program_pb2 as pb
 
 AttributeValue = int | float | str | bool | tuple[int, ...]

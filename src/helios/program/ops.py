@@ -8,9 +8,9 @@ depend on another row (batch invariance).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from helios.program.ir import BufferKind, DType
+from helios.records import dataclass
 
 FLOAT = frozenset({DType.F32})
 INT = frozenset({DType.I32})

@@ -5,11 +5,11 @@ operand or attribute, what was found and what would do.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NoReturn
 
 from helios.errors import ProgramError
 from helios.program.ir import AttributeValue, Extent, ExtentKind, Ref
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ are read from there after the step ran and before the next one is submitted.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from helios.compile.retention import shown_names
 from helios.contract.tensor import TensorType
 from helios.errors import ConfigurationError
 from helios.program.extents import SAMPLED, TOKENS
+from helios.records import dataclass
 from helios.runtime.dump import Dump
 from helios.runtime.packing import PackedStep
 from helios.runtime.storage import NUMPY_TYPES, Array, Storage

@@ -6,7 +6,6 @@ A little-endian u64, that many bytes of JSON, then the tensors' bytes without ho
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from helios.errors import ConfigurationError
+from helios.records import dataclass
 from helios.runtime.storage import Array
 
 _MAX_HEADER = 100_000_000

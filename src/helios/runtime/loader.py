@@ -1,7 +1,7 @@
 """From a trusted core to a model that runs: compile, check that it fits, then allocate."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from helios.compile.budget import budget
@@ -15,6 +15,7 @@ from helios.contract.prepare import prepare_contract
 from helios.contract.prepared import PreparedContract
 from helios.program.agreement import check_programs
 from helios.program.ir import Program
+from helios.records import dataclass
 from helios.runtime.device import DeviceRuntime, StepRunner, WeightSource
 from helios.runtime.model import Model
 from helios.runtime.release import ReleasingSource

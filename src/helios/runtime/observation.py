@@ -6,7 +6,6 @@ is judged by its own operation's tolerance and errors do not add up.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from helios.contract.submission import Completion, Geometry, LaneMasks, Submissi
 from helios.errors import ConfigurationError, DeviceError
 from helios.program.ir import Op
 from helios.program.ops import OPS
+from helios.records import dataclass
 from helios.runtime.capture import Checkpoint, checkpoints, read_checkpoint
 from helios.runtime.loader import LoadedModel
 from helios.runtime.packing import PackedStep

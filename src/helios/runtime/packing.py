@@ -5,7 +5,6 @@ what the step changes: live rows, packed tokens, and the page-table entries that
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from helios.contract.prepared import (
 from helios.contract.submission import Lane, LaneMasks, Sampling, Submission
 from helios.errors import ContractError, DeviceError
 from helios.program.extents import ROWS, SAMPLED, TOKENS
+from helios.records import dataclass
 from helios.runtime.storage import Array, Storage
 
 Frame = Mapping[str, Array]

@@ -9,7 +9,7 @@ It refuses submissions that break a real device's rules, and can be told to fail
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from helios.contract.operation import Operation
 from helios.contract.submission import (
@@ -24,6 +24,7 @@ from helios.contract.submission import (
     Variant,
 )
 from helios.errors import DeviceError
+from helios.records import dataclass
 from helios.runtime.simulated_numbers import (
     SCALE,
     WORD,

@@ -5,7 +5,6 @@ those that were asked for.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from helios.contract.operation import Operation
 from helios.contract.submission import (
@@ -18,6 +17,7 @@ from helios.contract.submission import (
 )
 from helios.errors import ConfigurationError, DeviceError
 from helios.program.extents import ROWS, SAMPLED, TOKENS
+from helios.records import dataclass
 from helios.runtime.executor import StepExecutor
 from helios.runtime.packing import PackedStep
 

@@ -1,9 +1,8 @@
 """Departure: a plan becomes a submission, and its jobs go ahead of what is confirmed."""
 
-from dataclasses import dataclass
-
 from helios.contract.operation import Operation
 from helios.contract.submission import Lane, Submission
+from helios.records import dataclass
 from helios.scheduler.counters import Counters
 from helios.scheduler.job import Job
 from helios.scheduler.lanes import decode_lane, fill_lane, setup_lane

@@ -1,8 +1,7 @@
 """What an operator may decide about scheduling."""
 
-from dataclasses import dataclass
-
 from helios.errors import ConfigurationError
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

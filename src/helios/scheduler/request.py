@@ -1,13 +1,13 @@
 """What the scheduler is asked for, and which requests are wrong in themselves."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Protocol
 
 from helios.contract.operation import Operation
 from helios.contract.submission import Geometry, Sampling
 from helios.errors import AdmissionError, RequestError
+from helios.records import dataclass
 
 PRIORITIES = range(-100, 101)
 MOST_STOP_SEQUENCES = 16

@@ -1,15 +1,17 @@
 """From a trusted core to a service that can answer: model, engine and frontend, tied together."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from helios.compile.report import StartupReport
 from helios.core.reader import Core
 from helios.engine.engine import Engine
 from helios.frontend.model import load_frontend
+from helios.records import dataclass
 from helios.runtime.device import DeviceRuntime
 from helios.runtime.loader import LoadedModel, LoadOptions, Progress, load_model
 from helios.scheduler.policy import SchedulerPolicy
-from helios.server.service import Limits, ServedModel, Service
+from helios.server.service import ServedModel, Service
+from helios.server.settings import Limits
 
 _DEFAULT_POLICY = SchedulerPolicy()
 

@@ -51,7 +51,7 @@ class GenerationEndpoint(Generic[Body]):
             await error_response(error)(scope, receive, send)
         finally:
             metrics = self._service.metrics
-            metrics.requests.labels(self._name, outcome).inc()
+            metrics.requests.add(1, self._name, outcome)
             metrics.duration.observe(time.monotonic() - started)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> str:

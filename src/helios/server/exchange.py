@@ -2,7 +2,6 @@
 
 import secrets
 import time
-from dataclasses import dataclass
 from typing import Protocol
 
 from helios.engine.messages import Generate
@@ -12,6 +11,7 @@ from helios.frontend.output import Output, OutputPipeline, Presentation
 from helios.frontend.parsing import OutputParser
 from helios.frontend.prompt import Prompt
 from helios.frontend.stops import check_sequences, check_stops, check_tokens
+from helios.records import dataclass
 from helios.server.generation import Job
 from helios.server.protocol.fields import GenerationFields, PromptTokensDetails, Usage
 from helios.server.sampling import first_seed, output_limit, sampling_of

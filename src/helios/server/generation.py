@@ -91,6 +91,6 @@ class Generation:
                 self._first_token = True
                 metrics.first_token.observe(time.monotonic() - self._started)
         elif isinstance(event, Finished):
-            metrics.prompt_tokens.inc(event.prompt_tokens)
-            metrics.reused_tokens.inc(event.reused_prompt_tokens)
-            metrics.output_tokens.inc(event.output_tokens)
+            metrics.prompt_tokens.add(event.prompt_tokens)
+            metrics.reused_tokens.add(event.reused_prompt_tokens)
+            metrics.output_tokens.add(event.output_tokens)

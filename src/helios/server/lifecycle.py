@@ -10,10 +10,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from helios.errors import ConfigurationError
-
-DRAIN_SECONDS = 5
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 8000
+from helios.server.settings import DEFAULT_HOST, DEFAULT_PORT, DRAIN_SECONDS
 
 Ready = Callable[[str], None]
 

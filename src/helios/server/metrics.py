@@ -1,23 +1,17 @@
-"""Counters and gauges for Prometheus. Labels hold no identifiers, prompts or tokens."""
+"""Counters and gauges for Prometheus. Labels hold no identifiers, prompts or tokens.
 
+They are counted plainly, by the event loop alone; Prometheus' own library, which takes long to
+import, writes them down when they are asked for.
+"""
+
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from typing import Protocol
-
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Histogram,
-    disable_created_metrics,
-    generate_latest,
-)
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
+from typing import TYPE_CHECKING, Protocol
 
 from helios.server.admission import Admission
 
-# Their creation times double the page and tell nothing that a restart does not.
-disable_created_metrics()  # type: ignore[no-untyped-call]
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
@@ -33,48 +27,89 @@ class EngineStats(Protocol):
         """Counters and gauges by name; a counter's name ends with `_total`."""
 
 
+class Count:
+    """A number that grows, by the values of its labels."""
+
+    def __init__(self, name: str, text: str, labels: tuple[str, ...] = ()) -> None:
+        self.name = f"helios_{name}"
+        self.text = text
+        self.labels = labels
+        self.values: dict[tuple[str, ...], float] = {} if labels else {(): 0.0}
+
+    def add(self, amount: float, *labels: str) -> None:
+        """Count so much more."""
+        self.values[labels] = self.values.get(labels, 0.0) + amount
+
+
+class Spread:
+    """How many observations fell between each two bounds, and their sum, in seconds."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = f"helios_{name}"
+        self.text = text
+        self.counts = [0] * (len(_SECONDS) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Take an observation."""
+        self.counts[bisect_left(_SECONDS, seconds)] += 1
+        self.total += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """How many observations were at most each bound."""
+        below, found = 0, []
+        bounds = [*(str(float(bound)) for bound in _SECONDS), "+Inf"]
+        for bound, count in zip(bounds, self.counts, strict=True):
+            below += count
+            found.append((bound, float(below)))
+        return found
+
+
 class Metrics:
-    """The server's own registry, so that two servers in one process don't mix."""
-
-    def __init__(self, engine: EngineStats, admission: Admission) -> None:
-        self._registry = CollectorRegistry()
-        self.requests = self._counter("requests", "Requests by endpoint and outcome.", True)
-        self.prompt_tokens = self._counter(
-            "response_prompt_tokens", "Prompt tokens of whole responses."
-        )
-        self.reused_tokens = self._counter(
-            "response_reused_tokens", "Prompt tokens whose computation was reused."
-        )
-        self.output_tokens = self._counter(
-            "response_output_tokens", "Tokens sampled for whole responses."
-        )
-        self.first_token = self._histogram(
-            "time_to_first_token_seconds", "From submission to the first token."
-        )
-        self.duration = self._histogram("request_seconds", "From arrival to the last byte.")
-        self._registry.register(_ServerState(engine, admission))
-
-    def render(self) -> bytes:
-        """The text that Prometheus scrapes."""
-        return generate_latest(self._registry)
-
-    def _counter(self, name: str, text: str, labelled: bool = False) -> Counter:
-        labels = ("endpoint", "outcome") if labelled else ()
-        return Counter(f"helios_{name}", text, labels, registry=self._registry)
-
-    def _histogram(self, name: str, text: str) -> Histogram:
-        return Histogram(f"helios_{name}", text, registry=self._registry, buckets=_SECONDS)
-
-
-class _ServerState(Collector):
-    """Read when scraped."""
+    """The server's own, so that two servers in one process don't mix."""
 
     def __init__(self, engine: EngineStats, admission: Admission) -> None:
         self._engine = engine
         self._admission = admission
+        self.requests = Count(
+            "requests", "Requests by endpoint and outcome.", ("endpoint", "outcome")
+        )
+        self.prompt_tokens = Count("response_prompt_tokens", "Prompt tokens of whole responses.")
+        self.reused_tokens = Count(
+            "response_reused_tokens", "Prompt tokens whose computation was reused."
+        )
+        self.output_tokens = Count("response_output_tokens", "Tokens sampled for whole responses.")
+        self.first_token = Spread(
+            "time_to_first_token_seconds", "From submission to the first token."
+        )
+        self.duration = Spread("request_seconds", "From arrival to the last byte.")
 
-    def collect(self) -> Iterator[Metric]:
-        """The state now."""
+    def render(self) -> bytes:
+        """The text that Prometheus scrapes."""
+        from prometheus_client import CollectorRegistry, generate_latest
+
+        registry = CollectorRegistry()
+        registry.register(self)
+        return generate_latest(registry)
+
+    def collect(self) -> Iterator["Metric"]:
+        """Everything, as it is now."""
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+        for count in (self.requests, self.prompt_tokens, self.reused_tokens, self.output_tokens):
+            family = CounterMetricFamily(count.name, count.text, labels=count.labels)
+            for labels, value in count.values.items():
+                family.add_metric(labels, value)
+            yield family
+        for spread in (self.first_token, self.duration):
+            yield HistogramMetricFamily(
+                spread.name, spread.text, buckets=spread.buckets(), sum_value=spread.total
+            )
+        yield from self._state()
+
+    def _state(self) -> Iterator["Metric"]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
         yield GaugeMetricFamily(
             "helios_requests_active", "Requests that hold a permit.", value=self._admission.active
         )

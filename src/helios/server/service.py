@@ -5,17 +5,19 @@ import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeVar
 
 from helios.compile.report import StartupReport
 from helios.contract.prepared import ServingDefaults
 from helios.engine.messages import Event, Generate
 from helios.frontend.model import Frontend
+from helios.records import dataclass
 from helios.server.admission import Admission
 from helios.server.errors import UnknownModelError
 from helios.server.mailbox import Bell, Mailbox
 from helios.server.metrics import Metrics
+from helios.server.settings import Limits
 
 Prepared = TypeVar("Prepared")
 Sink = Callable[[Sequence[Event]], None]
@@ -68,17 +70,6 @@ class ServedModel:
                 value=name,
                 remedy=f"use {' or '.join(self.names)}",
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds of the HTTP side. `max_choices` bounds the generations of one request."""
-
-    queue_capacity: int = 256
-    max_active: int = 32
-    frontend_workers: int = 2
-    max_body_bytes: int = 32 * 1024 * 1024
-    max_choices: int = 128
 
 
 class Service:

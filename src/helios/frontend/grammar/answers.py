@@ -1,6 +1,6 @@
 """What a request may demand of an answer's text, as expressions."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
@@ -15,6 +15,7 @@ from helios.frontend.grammar.lark import (
     pattern,
 )
 from helios.frontend.grammar.schemas import FREE, Whitespace, compact, document, read_schema
+from helios.records import dataclass
 
 MAX_CHOICES = 4096
 

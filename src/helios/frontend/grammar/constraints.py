@@ -1,7 +1,7 @@
 """From what a request demands to a compiled grammar, by the core's own message syntax."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from helios.frontend.grammar.vocabulary import GrammarVocabulary, TokenSource
 from helios.frontend.parsing import ToolDefinition
 from helios.frontend.scan.marks import Marks
 from helios.frontend.stops import StopMonitor
+from helios.records import dataclass
 
 
 class ToolChoice(Enum):

@@ -1,10 +1,10 @@
 """What an envelope is to hold, whatever its syntax."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from helios.frontend.grammar.tools import Tool
+from helios.records import dataclass
 
 
 class Mode(Enum):

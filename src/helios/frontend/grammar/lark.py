@@ -7,7 +7,8 @@ came, so that a refusal can name it.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from helios.records import dataclass
 
 NOTHING = ""
 NO_TEXT = '""'

@@ -1,10 +1,10 @@
 """A syntax's markers as expressions: tokens by number, the rest as text."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from helios.frontend.grammar.lark import literal, sequence
 from helios.frontend.scan.marks import Marks
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from helios.errors import RequestError
 from helios.frontend.grammar.numbers import inexact_field, within_doubles
+from helios.records import dataclass
 
 _FORMATS = frozenset(
     {

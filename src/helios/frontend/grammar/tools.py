@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from helios.errors import RequestError
 from helios.frontend.grammar.lark import ForeignPart, Writer
@@ -16,6 +15,7 @@ from helios.frontend.grammar.schemas import (
     rooted,
 )
 from helios.frontend.parsing import ToolDefinition
+from helios.records import dataclass
 
 MOST_CALLS = 128
 """Of one response; a model that never stops calling is cut off here."""

@@ -5,13 +5,14 @@ type. So the text part of a union excludes what its other types would be read fr
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from helios.errors import RequestError
 from helios.frontend.grammar.lark import Writer, containing, escaped, pattern
 from helios.frontend.grammar.patterns import searched
 from helios.frontend.grammar.schemas import resolve
 from helios.frontend.tools.schemas import STRING, TYPES, allowed_types
+from helios.records import dataclass
 
 _TEXT_RULES = ("pattern", "minLength", "maxLength", "enum", "const")
 _SPELLED = {

@@ -1,11 +1,11 @@
 """The header of a frame: who speaks, on which channel, and to whom."""
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 
 from helios.contract.syntax import FrameSyntax
 from helios.frontend.scan.marks import Lettering, Marks
+from helios.records import dataclass
 
 
 class Route(Enum):

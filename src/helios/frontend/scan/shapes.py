@@ -8,7 +8,8 @@ Shapes are bounded: no prefix is longer than `width`.
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from helios.records import dataclass
 
 MAX_SPACES = 32
 """How much whitespace may stand where a syntax allows any. More is text."""

@@ -9,11 +9,12 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from helios.frontend.scan.shapes import Boundary
 from helios.frontend.scan.source import Cut, Malformed, Sink, Source, Steps, drop
 from helios.frontend.tools.strings import Spell, copy_json_string, copy_python_string, escape
+from helios.records import dataclass
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
 _ATOM = re.compile(r"[^\s,:\[\]{}()\"'=]++")

@@ -1,7 +1,5 @@
 """One response as its grammars see it."""
 
-from dataclasses import dataclass
-
 from helios.frontend.scan.marks import Lettering
 from helios.frontend.scan.output import Output
 from helios.frontend.scan.shapes import Boundary
@@ -9,6 +7,7 @@ from helios.frontend.scan.source import Cut, Source, Steps
 from helios.frontend.tools.arguments import Arguments
 from helios.frontend.tools.literals import JSON, Dialect, Literals
 from helios.frontend.tools.schemas import Toolbox
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

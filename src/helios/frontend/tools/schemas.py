@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from helios.frontend.parsing import ToolDefinition
 from helios.frontend.tools.literals import is_number, whole
+from helios.records import dataclass
 
 TYPES = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
 STRING = frozenset({"string"})

@@ -1,13 +1,12 @@
 """INITIALIZE and RESUME: writing a request's state rows."""
 
-from dataclasses import dataclass
-
 from helios.contract.operation import Operation
 from helios.ignition.preparation import completion
 from helios.ignition.preparation.geometry import BIAS_LIMIT, EOS_LIMIT, Geometry
 from helios.ignition.preparation.graph import PENDING, Graph, GraphWriter
 from helios.program import extents
 from helios.program.ir import Buffer, DType, Shape
+from helios.records import dataclass
 from helios.schema import contract_pb2 as pb
 
 

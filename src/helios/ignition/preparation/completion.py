@@ -1,10 +1,9 @@
 """Who a lane is, and what every completion says of it."""
 
-from dataclasses import dataclass
-
 from helios.ignition.preparation.graph import GraphWriter
 from helios.program import extents
 from helios.program.ir import Buffer, Ref
+from helios.records import dataclass
 from helios.schema import contract_pb2, manifest_pb2
 
 

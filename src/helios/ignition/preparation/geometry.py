@@ -1,9 +1,8 @@
 """The capacities that programs are captured at."""
 
-from dataclasses import dataclass
-
 from helios.ignition.recipes.recipe import LayerHistory
 from helios.program.ir import DType
+from helios.records import dataclass
 
 EOS_LIMIT = 16  # end tokens a request may name
 BIAS_LIMIT = 256  # biased tokens a request may name

@@ -5,8 +5,6 @@ of a transport buffer when the buffer is made, completion fields when they are s
 accesses by looking at which operands the program's operations read and write.
 """
 
-from dataclasses import dataclass
-
 from helios.contract.operation import Operation
 from helios.ignition.preparation.geometry import Geometry
 from helios.ignition.recipes.recipe import Planes
@@ -14,6 +12,7 @@ from helios.program import extents
 from helios.program.builder import ProgramBuilder
 from helios.program.ir import Buffer, BufferKind, DType, ExtentKind, Program, Ref, Role, Shape
 from helios.program.ops import OPS, READ, WRITE
+from helios.records import dataclass
 from helios.schema import contract_pb2, manifest_pb2
 
 PROGRAM_RESOURCE = "program/"

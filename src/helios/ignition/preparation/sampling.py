@@ -1,12 +1,11 @@
 """Choosing a token from logits inside the program, and reporting how likely it was."""
 
-from dataclasses import dataclass
-
 from helios.ignition.preparation.admission import SAMPLING_ROWS, history_rows
 from helios.ignition.preparation.geometry import TOP_LIMIT
 from helios.ignition.preparation.graph import PENDING, GraphWriter
 from helios.program import extents
 from helios.program.ir import Buffer, DType, Role, Value
+from helios.records import dataclass
 from helios.schema import contract_pb2 as pb
 from helios.schema import manifest_pb2
 

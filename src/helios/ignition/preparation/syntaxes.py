@@ -4,8 +4,7 @@ Each is what a family of checkpoints writes on the wire. A recipe picks one of e
 them with `declare`; nothing at serving time knows where a syntax comes from.
 """
 
-from dataclasses import dataclass
-
+from helios.records import dataclass
 from helios.schema import frontend_pb2 as pb
 
 

@@ -1,7 +1,5 @@
 """Consuming tokens: PREFILL, SCORED_PREFILL, DECODE and MIXED, from one forward pass."""
 
-from dataclasses import dataclass
-
 from helios.contract.operation import Operation
 from helios.ignition.preparation import completion
 from helios.ignition.preparation.completion import Lanes
@@ -12,6 +10,7 @@ from helios.ignition.preparation.transfer import write_snapshot
 from helios.ignition.recipes.recipe import Batch, Recipe
 from helios.program import extents
 from helios.program.ir import Buffer, DType, Ref, Role, Value
+from helios.records import dataclass
 from helios.schema import contract_pb2 as pb
 from helios.schema import manifest_pb2
 

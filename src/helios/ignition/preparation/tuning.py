@@ -5,13 +5,14 @@ each class, on the first weight of it, and every product of the class reads its 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from helios.contract.operation import Operation
 from helios.ignition.preparation.graph import PROGRAM_RESOURCE, Graph
 from helios.ignition.sources.source import SourceTensor
 from helios.program.builder import ProgramBuilder
 from helios.program.ir import Buffer, BufferKind, DType, Op, Program, TensorType, Weight
+from helios.records import dataclass
 from helios.schema import contract_pb2, manifest_pb2
 
 NAME = "tune"

@@ -4,11 +4,10 @@ Weights are named after their place: `layers.3.attention.query`. A recipe declar
 optional ones (biases, query and key norms) a layer has.
 """
 
-from dataclasses import dataclass
-
 from helios.ignition.recipes.recipe import Batch, Planes
 from helios.program.builder import ProgramBuilder
 from helios.program.ir import Ref, Value, Weight
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

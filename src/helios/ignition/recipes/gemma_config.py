@@ -1,7 +1,5 @@
 """The configuration of Gemma 2 and Gemma 3, read from either dialect."""
 
-from dataclasses import dataclass
-
 from helios.errors import SourceError
 from helios.ignition.recipes.reading import (
     check_heads,
@@ -14,6 +12,7 @@ from helios.ignition.recipes.rope import Scaling
 from helios.ignition.recipes.rope_config import gguf_scaling, huggingface_scaling
 from helios.ignition.sources.facts import Facts
 from helios.ignition.sources.source import Dialect, Source
+from helios.records import dataclass
 
 # GGUF files state neither where full attention falls nor the base that sliding layers turn by.
 _LOCAL_BASE = 10000.0

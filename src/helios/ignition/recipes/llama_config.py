@@ -5,7 +5,6 @@ in how GGUF files order the rotary pairs.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from helios.errors import SourceError
 from helios.ignition.recipes.reading import (
@@ -20,6 +19,7 @@ from helios.ignition.recipes.reading import (
 from helios.ignition.recipes.rope import Scaling
 from helios.ignition.recipes.rope_config import gguf_scaling, huggingface_rope
 from helios.ignition.sources.source import Dialect, Source
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ otherwise gives its own table.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from helios.ignition.sources.source import Dialect
+from helios.records import dataclass
 
 Spellings = Mapping[str, Mapping[Dialect, str]]
 

@@ -3,12 +3,12 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from helios.errors import SourceError
+from helios.records import dataclass
 
 _PIECE = 1 << 22
 

@@ -1,7 +1,6 @@
 """What a recipe gives: facts about a model and one forward pass over packed tokens."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +10,7 @@ from helios.errors import SourceError
 from helios.ignition.sources.source import SamplingDefaults, SourceTensor, float_values
 from helios.program.builder import ProgramBuilder
 from helios.program.ir import Buffer, Ref, Value
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ of Llama 3.1. Each is a choice of per-pair frequencies and a magnitude of cosine
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from helios.errors import SourceError
+from helios.records import dataclass
 
 Frequencies = npt.NDArray[np.float64]
 

@@ -1,12 +1,12 @@
 """Rotary settings as both dialects state them."""
 
 import math
-from dataclasses import dataclass
 
 from helios.errors import SourceError
 from helios.ignition.recipes.reading import INTACT
 from helios.ignition.recipes.rope import LinearScaling, Llama3Scaling, Scaling, YarnScaling
 from helios.ignition.sources.facts import Facts
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ Split models name their files `NAME-00001-of-00003.gguf`; the first has all meta
 file says which of how many it is (https://github.com/ggml-org/llama.cpp/tree/master/tools/gguf-split).
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from helios.errors import SourceError
@@ -12,6 +11,7 @@ from helios.ignition.sources.facts import Facts
 from helios.ignition.sources.gguf_header import Header, read_header
 from helios.ignition.sources.mapping import map_file
 from helios.ignition.sources.split_name import SPLIT_NAME
+from helios.records import dataclass
 
 _PREFIX = "split."
 

@@ -9,7 +9,6 @@ element before any size is checked, and a small hostile file could exhaust memor
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
@@ -18,6 +17,7 @@ from gguf.constants import GGMLQuantizationType, GGUFValueType
 from helios.contract.kinds import SOURCE_STORAGES, WeightStorage
 from helios.errors import SourceError
 from helios.ignition.sources.storage import stored_nbytes
+from helios.records import dataclass
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)

@@ -1,7 +1,7 @@
 """What every checkpoint offers, whatever its file format."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from helios.contract.kinds import WeightStorage
 from helios.errors import SourceError
 from helios.ignition.sources.facts import Facts
+from helios.records import dataclass
 
 
 class Dialect(StrEnum):

@@ -1,7 +1,6 @@
 """What the CPU device can run: layouts, materializers, one provider per operation and profile."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from helios.compile.capabilities import (
     CapabilityCatalog,
@@ -14,6 +13,7 @@ from helios.compile.capabilities import (
 from helios.contract.kinds import SOURCE_STORAGES, WeightStorage
 from helios.errors import ConfigurationError
 from helios.program.ops import OPS, WEIGHT
+from helios.records import dataclass
 from helios.runtime.cpu.workspace import held, scratch
 from helios.runtime.device import STAGING_NBYTES
 

@@ -1,7 +1,6 @@
 """The CPU device: programs lowered to native steps over planned memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from helios.compile.plan import Plan, ProgramPlan
 from helios.errors import CompileError, ConfigurationError, DeviceError
 from helios.program.extents import ROWS, SAMPLED, TOKENS
 from helios.program.ir import Program
+from helios.records import dataclass
 from helios.runtime.cpu.catalog import catalog, descriptor, functions, materializers, planes_of
 from helios.runtime.cpu.lower import lifetimes, lower
 from helios.runtime.cpu.lowering import Step

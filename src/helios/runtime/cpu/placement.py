@@ -2,11 +2,12 @@
 
 from bisect import insort
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from helios.compile.liveness import aligned
 from helios.errors import CompileError
 from helios.program.ir import Buffer, Ref, Value, Weight
+from helios.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

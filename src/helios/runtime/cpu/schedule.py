@@ -7,9 +7,10 @@ not copied.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from helios.program.ir import Op, Program, Ref, Value
+from helios.records import dataclass
 
 INTEGER_LAYOUTS = frozenset({"w4g32", "w4g32f", "w8g32", "w8g32m", "w8g16", "w8g16m"})
 GROUP = 32

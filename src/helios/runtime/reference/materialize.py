@@ -5,7 +5,6 @@ finished tensor stays within `STAGING_NBYTES` however large the tensor is.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from helios.compile.accuracy import TensorError
 from helios.compile.capabilities import Layout, MaterializerKind, MaterializerSpec
 from helios.contract.kinds import SOURCE_STORAGES, WeightStorage
+from helios.records import dataclass
 from helios.runtime.device import STAGING_NBYTES
 from helios.runtime.transcode import Transcoder, decoded
 
