@@ -33,6 +33,7 @@ def test_whole_response(serving: Serving) -> None:
         "completion_tokens": len(DONE_TOKENS),
         "total_tokens": prompt + len(DONE_TOKENS),
         "prompt_tokens_details": {"cached_tokens": 2},
+        "completion_tokens_details": {"reasoning_tokens": 0},
     }
 
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from serving import HELLO, WORDS, Serving, events
+from scripted_engine import answering
+from serving import EOS, HELLO, WORDS, Serving, events
 
 from helios.engine.ingress import QueueFull
 from helios.engine.messages import (
@@ -311,3 +313,96 @@ def test_requests_that_the_engine_cancels_are_failures(make_serving: Any) -> Non
         yield [Finished(request.id, FinishReason.CANCELLED, 1, 0)]
 
     assert make_serving(script=script).post(CHAT, BODY).status_code == 500
+
+
+# ---- silence ---------------------------------------------------------------------------------
+
+
+class Mute:
+    """A model that says nothing until it may."""
+
+    def __init__(self) -> None:
+        self.may_speak = threading.Event()
+
+    def __call__(self, request: Generate) -> Iterator[list[Event]]:
+        while not self.may_speak.wait(0.01):
+            yield []
+        yield from answering(WORDS, HELLO, EOS)(request)
+
+
+def spoken(client: Client) -> list[str]:
+    """What a stream says, comments as they are."""
+    return client.text.split("\n\n")[:-1]
+
+
+def test_a_silent_stream_is_kept_alive_by_comments(make_serving: Any) -> None:
+    mute = Mute()
+    serving = make_serving(script=mute, limits=Limits(sse_keep_alive=0.01))
+
+    async def test() -> None:
+        client = Client(serving, {**BODY, "stream": True})
+        task = client.start()
+        while client.text.count(": keep-alive\n\n") < 3:
+            await asyncio.sleep(0)
+        assert client.messages[0]["type"] == "http.response.start"
+        assert set(spoken(client)) == {": keep-alive"}
+        mute.may_speak.set()
+        await task
+        said = [part for part in spoken(client) if part != ": keep-alive"]
+        assert all(part.startswith("data: ") for part in said)
+        assert said[-1] == "data: [DONE]"
+        chunks = [json.loads(part.removeprefix("data: ")) for part in said[:-1]]
+        deltas = [chunk["choices"][0]["delta"].get("content", "") for chunk in chunks]
+        assert "".join(deltas) == HELLO
+        assert not client.messages[-1]["more_body"]
+        assert [m["more_body"] for m in client.messages[1:]].count(False) == 1
+
+    run(test)
+
+
+def test_nothing_is_added_while_a_client_reads_slowly_or_where_it_is_not_wanted(
+    make_serving: Any,
+) -> None:
+    async def slow() -> None:
+        serving = make_serving(script=endless, limits=Limits(sse_keep_alive=0.001))
+        client = Client(serving, {**BODY, "stream": True}, slow=True)
+        task = client.start()
+        await client.writing.wait()
+        before = len(client.messages)
+        await asyncio.sleep(0.05)
+        assert len(client.messages) == before, "one write at a time"
+        client.leave.set()
+        await task
+
+    async def unwanted() -> None:
+        mute = Mute()
+        serving = make_serving(script=mute, limits=Limits(sse_keep_alive=0))
+        client = Client(serving, {**BODY, "stream": True})
+        task = client.start()
+        while not serving.engine.submitted:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
+        mute.may_speak.set()
+        await task
+        assert "keep-alive" not in client.text
+
+    run(slow)
+    run(unwanted)
+
+
+def test_a_client_that_leaves_a_silent_stream_ends_it(make_serving: Any) -> None:
+    serving = make_serving(script=Mute(), limits=Limits(sse_keep_alive=0.01))
+
+    async def test() -> None:
+        client = Client(serving, {**BODY, "stream": True})
+        task = client.start()
+        while "keep-alive" not in client.text:
+            await asyncio.sleep(0)
+        client.leave.set()
+        await task
+        after = len(client.messages)
+        await asyncio.sleep(0.05)
+        assert len(client.messages) == after
+        assert len(serving.engine.cancelled) == 1
+
+    run(test)

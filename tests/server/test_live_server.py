@@ -7,26 +7,30 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import openai
 import pytest
+from scripted_engine import answering
 from serving import EOS, HELLO, WORDS, Serving
 
+from helios.engine.messages import Event, Generate
 from helios.errors import ConfigurationError
 from helios.server.lifecycle import HttpServer
+from helios.server.settings import Limits
 
 HI: Any = [{"role": "user", "content": "hi"}]
 HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+@contextmanager
+def listening(serving: Serving) -> Iterator[str]:
     """A server on a free port, in a thread."""
     ready: queue.SimpleQueue[str] = queue.SimpleQueue()
-    with Serving() as serving:
+    with serving:
         server = HttpServer(serving.app, port=0, ready=ready.put)
         thread = threading.Thread(target=server.run)
         thread.start()
@@ -35,6 +39,12 @@ def address() -> Iterator[str]:
         server.stop()
         thread.join(30)
         assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with listening(Serving()) as address:
+        yield address
 
 
 @pytest.fixture
@@ -60,6 +70,32 @@ def test_chat_stream(client: openai.OpenAI) -> None:
     assert text == HELLO
     assert chunks[-1].usage is not None
     assert chunks[-1].usage.total_tokens > 0
+
+
+def test_comments_of_a_silent_stream_are_skipped() -> None:
+    heard = threading.Event()
+
+    def mute(request: Generate) -> Iterator[list[Event]]:
+        while not heard.wait(0.01):
+            yield []
+        yield from answering(WORDS, HELLO, EOS)(request)
+
+    def hear(response: httpx.Response) -> None:
+        for line in response.iter_lines():
+            if line == ": keep-alive":
+                heard.set()
+                return
+
+    serving = Serving(script=mute, limits=Limits(sse_keep_alive=0.01))
+    body = {"model": "small", "messages": HI, "stream": True}
+    with (
+        listening(serving) as address,
+        openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
+    ):
+        stream = client.chat.completions.create(model="small", messages=HI, stream=True)
+        with httpx.stream("POST", f"{address}/v1/chat/completions", json=body) as response:
+            hear(response)
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == HELLO
 
 
 def test_chat_logprobs_and_choices(client: openai.OpenAI) -> None:
@@ -121,6 +157,7 @@ sys.path[:0] = sys.argv[1:3]
 from serving import Serving
 from test_failures import endless, patient
 from helios.server.lifecycle import HttpServer
+from helios.server.settings import Limits
 scripts = {"endless": endless, "patient": patient}
 with Serving(script=scripts.get(sys.argv[3])) as serving:
     HttpServer(

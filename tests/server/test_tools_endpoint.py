@@ -92,6 +92,27 @@ def test_whole_response(make_serving: Make) -> None:
     assert len({made["id"] for made in message["tool_calls"]}) == 2
 
 
+@pytest.mark.parametrize("opened", [False, True])
+def test_reasoning_tokens_are_counted(make_serving: Make, opened: bool) -> None:
+    """Those whose text is reasoning, an opener before it included; streamed or not."""
+    start = "<think>" if opened else ""
+    template = TEMPLATE.replace("assistant\n{% endif", f"assistant\n{start}{{% endif")
+    model = frontend(template, parser_factory(SYNTAX, WORDS))
+    thought = "Which one, wörld? 🙂" if opened else "<think>Which one, wörld? 🙂"
+    serving = make_serving(text=f"{thought}</think>Yes.", model=model)
+    whole = serving.chat()["usage"]
+    assert whole["completion_tokens_details"] == {"reasoning_tokens": len(WORDS.encode(thought))}
+    chunks = serving.chat_stream(stream_options={"include_usage": True})
+    assert chunks[-1]["usage"] == whole
+    least = len(WORDS.encode(thought)) - 2  # within the last character
+    cut = serving.chat(max_tokens=least)["usage"]
+    assert cut["completion_tokens_details"] == {"reasoning_tokens": least}
+    several = serving.chat(n=3)["usage"]
+    assert several["completion_tokens_details"] == {
+        "reasoning_tokens": 3 * len(WORDS.encode(thought))
+    }
+
+
 def gathered(chunks: list[Any]) -> dict[int, dict[str, Any]]:
     """Calls joined from their fragments, as clients join them."""
     calls: dict[int, dict[str, Any]] = {}

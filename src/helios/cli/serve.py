@@ -47,6 +47,9 @@ def serve(
     api_key: Annotated[
         str, typer.Option(envvar="HELIOS_API_KEY", help="Ask clients for this bearer key.")
     ] = "",
+    sse_keep_alive: Annotated[
+        float, typer.Option(min=0, help="Seconds before a silent stream gets a comment; 0: never.")
+    ] = Limits().sse_keep_alive,
     no_tuning: Annotated[
         bool, typer.Option("--no-tuning", help="Keep neutral choices; saves a moment at start-up.")
     ] = False,
@@ -91,7 +94,7 @@ def serve(
                 core,
                 device_runtime(device, numerics, threads),
                 options,
-                Limits(queue_capacity=queue),
+                Limits(queue_capacity=queue, sse_keep_alive=sse_keep_alive),
                 progress,
                 startup,
                 SchedulerPolicy(step_tokens=step_tokens, prefix_cache=prefix_cache),

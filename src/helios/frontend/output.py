@@ -20,7 +20,7 @@ from helios.engine.messages import (
 )
 from helios.frontend.calls import CallTracker
 from helios.frontend.detokenizer import Detokenizer, LeadingSpace
-from helios.frontend.parsing import Delta, OutputParser, Piece
+from helios.frontend.parsing import Delta, OutputParser, Piece, ReasoningDelta
 from helios.frontend.stops import StopFilter, StopScanner, TokenStopFilter
 from helios.frontend.tokenizer import Tokenizer
 from helios.records import dataclass
@@ -65,13 +65,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The response is whole. `reason` is OpenAI's word for why."""
+    """The response is whole. `reason` is OpenAI's word for why; `reasoning_tokens` are those whose
+    text was reasoning."""
 
     reason: str
     prompt_tokens: int
     output_tokens: int
     reused_prompt_tokens: int
     stop: int | tuple[int, ...] | str | None = None
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,8 @@ class OutputPipeline:
             self._sequences = TokenStopFilter(presentation.stop_tokens)
         self._calls = CallTracker(single=presentation.single_call)
         self._held: list[int] = []  # tokens that may begin a token stop
+        self._unsaid = 0  # tokens of whose text nothing was settled yet
+        self._reasoning = 0  # tokens whose text began as reasoning
         self._unscored: deque[ScoredToken] = deque()  # of tokens whose pieces are held
 
     def feed(self, events: Sequence[Event]) -> list[Output]:
@@ -159,7 +163,17 @@ class OutputPipeline:
         if self._leading is not None:
             visible = self._leading.feed(visible)
         if visible:
-            step.deltas += self._calls.follow(self._parser.feed(visible))
+            deltas = self._parser.feed(visible)
+            self._unsaid += len(visible)
+            if deltas:
+                self._count(deltas)
+                step.deltas += self._calls.follow(deltas)
+
+    def _count(self, deltas: Sequence[Delta]) -> None:
+        """Tokens count as what they settle first."""
+        if isinstance(deltas[0], ReasoningDelta):
+            self._reasoning += self._unsaid
+        self._unsaid = 0
 
     def _score(self, pieces: Sequence[Piece], step: Step) -> None:
         """Every token has one piece, in order, so the next score is the next piece's."""
@@ -181,13 +195,17 @@ class OutputPipeline:
             self._parse(self._strings.finish(), step)
         if self._strings is None or self._strings.matched is None:
             self._parse(self._detokenizer.finish(), step)
-        step.deltas += self._calls.follow(self._parser.finish(event.reason))
+        deltas = self._parser.finish(event.reason)
+        if deltas:
+            self._count(deltas)
+            step.deltas += self._calls.follow(deltas)
         end = End(
             self._calls.finish_reason(event.reason),
             event.prompt_tokens,
             event.output_tokens,
             event.reused_prompt_tokens,
             event.stop,
+            self._reasoning,
         )
         return [step, end] if step else [end]
 

@@ -101,17 +101,12 @@ class ChatCollector:
         """The response, once every choice has ended."""
         exchange = self._exchange
         ends = [answer.end for answer in self._answers if answer.end is not None]
-        usage = usage_of(
-            ends[0].prompt_tokens,
-            sum(end.output_tokens for end in ends),
-            ends[0].reused_prompt_tokens,
-        )
         response = ChatCompletion(
             id=exchange.id,
             created=exchange.created,
             model=exchange.request.model,
             choices=[self._choice(index) for index in range(len(self._answers))],
-            usage=usage,
+            usage=usage_of(ends, len(ends)),
         )
         self._add_prompt_scores(response)
         if exchange.request.return_token_ids:

@@ -43,7 +43,7 @@ class ChatStreamer:
         self._timed = bool(request.return_token_timestamps)
         self._logprobs = bool(request.logprobs)
         self._encode = msgspec.json.Encoder().encode
-        self._prompt_tokens = self._output_tokens = self._reused_tokens = 0
+        self._ends: dict[int, End] = {}
         self._frames = [self._frame(index) for index in range(len(exchange.jobs))]
 
     def begin(self) -> bytes:
@@ -112,10 +112,7 @@ class ChatStreamer:
         return head, tail
 
     def _end(self, index: int, end: End) -> bytes:
-        self._prompt_tokens = end.prompt_tokens
-        self._output_tokens += end.output_tokens
-        if not index:
-            self._reused_tokens = end.reused_prompt_tokens
+        self._ends[index] = end
         choice = ChoiceDelta(index, MessageDelta(), finish_reason=end.reason)
         chunk = self._chunk(choice)
         if self._observed:
@@ -127,7 +124,8 @@ class ChatStreamer:
         return self._event(chunk)
 
     def _usage(self) -> Usage:
-        return usage_of(self._prompt_tokens, self._output_tokens, self._reused_tokens)
+        ends = [end for _, end in sorted(self._ends.items())]
+        return usage_of(ends, len(self._exchange.jobs))
 
     def _scores(self, step: Step) -> Logprobs | None:
         if not self._logprobs:

@@ -84,7 +84,7 @@ class CompletionCollector:
             created=exchange.created,
             model=exchange.request.model,
             choices=[self._choice(index) for index in range(len(self._choices))],
-            usage=_usage(exchange, ends),
+            usage=usage_of(ends, exchange.request.n or 1),
         )
         return msgspec.json.encode(response)
 
@@ -134,7 +134,7 @@ class CompletionStreamer:
         if not self._include_usage:
             return DONE
         ends = [choice.end for choice in self._choices if choice.end is not None]
-        return self._event(usage=_usage(self._exchange, ends)) + DONE
+        return self._event(usage=usage_of(ends, self._exchange.request.n or 1)) + DONE
 
     def _event(self, *choices: CompletionChoice, usage: Usage | None = None) -> bytes:
         completion = Completion(
@@ -145,13 +145,3 @@ class CompletionStreamer:
             usage=usage if self._include_usage else msgspec.UNSET,
         )
         return event(msgspec.json.encode(completion))
-
-
-def _usage(exchange: "CompletionExchange", ends: list[End]) -> Usage:
-    """Each prompt counts once, however many choices it has."""
-    firsts = ends[:: exchange.request.n or 1]
-    return usage_of(
-        sum(end.prompt_tokens for end in firsts),
-        sum(end.output_tokens for end in ends),
-        sum(end.reused_prompt_tokens for end in firsts),
-    )

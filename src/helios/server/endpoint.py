@@ -64,7 +64,8 @@ class GenerationEndpoint(Generic[Body]):
             exchange.enqueued(service.engine.now_ns())
             with Generation(service, exchange.jobs) as generation:
                 if exchange.streams:
-                    return await attend(receive, _stream(exchange, generation, send))
+                    writer = EventWriter(send, service.limits.sse_keep_alive)
+                    return await attend(receive, _stream(exchange, generation, writer))
                 whole = await attend(receive, _collect(exchange, generation))
             await Response(whole, media_type="application/json")(scope, receive, send)
             return "completed"
@@ -83,26 +84,26 @@ async def _collect(exchange: Exchange, generation: Generation) -> bytes:
         raise _broken() from error
 
 
-async def _stream(exchange: Exchange, generation: Generation, send: Send) -> str:
+async def _stream(exchange: Exchange, generation: Generation, writer: EventWriter) -> str:
     """Send events as they come; all that came while the client read go in one write."""
-    writer = EventWriter(send)
-    await writer.start()
-    try:
-        streamer = exchange.streamer()
-        opening = streamer.begin()
-        async for outputs in generation.batches():
-            data = opening + b"".join([streamer.add(*output) for output in outputs])
-            opening = b""
-            if data:
-                await writer.write(data)
-        await writer.end(opening + streamer.end())
-        return "completed"
-    except HeliosError as error:
-        await writer.end(event(error_body(error)))
-        return "failed"
-    except Exception:
-        await writer.end(event(error_body(_broken())))
-        return "failed"
+    async with writer:
+        await writer.start()
+        try:
+            streamer = exchange.streamer()
+            opening = streamer.begin()
+            async for outputs in generation.batches():
+                data = opening + b"".join([streamer.add(*output) for output in outputs])
+                opening = b""
+                if data:
+                    await writer.write(data)
+            await writer.end(opening + streamer.end())
+            return "completed"
+        except HeliosError as error:
+            await writer.end(event(error_body(error)))
+            return "failed"
+        except Exception:
+            await writer.end(event(error_body(_broken())))
+            return "failed"
 
 
 def _broken() -> HeliosError:

@@ -2,18 +2,24 @@
 
 import secrets
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 from helios.engine.messages import Generate
 from helios.errors import RequestError
 from helios.frontend.grammar.constraints import Constraint
-from helios.frontend.output import Output, OutputPipeline, Presentation
+from helios.frontend.output import End, Output, OutputPipeline, Presentation
 from helios.frontend.parsing import OutputParser
 from helios.frontend.prompt import Prompt
 from helios.frontend.stops import check_sequences, check_stops, check_tokens
 from helios.records import dataclass
 from helios.server.generation import Job
-from helios.server.protocol.fields import GenerationFields, PromptTokensDetails, Usage
+from helios.server.protocol.fields import (
+    CompletionTokensDetails,
+    GenerationFields,
+    PromptTokensDetails,
+    Usage,
+)
 from helios.server.sampling import first_seed, output_limit, sampling_of
 from helios.server.service import Service
 
@@ -200,6 +206,18 @@ def created_now() -> int:
     return int(time.time())
 
 
-def usage_of(prompt: int, output: int, reused: int) -> Usage:
-    """Token counts as OpenAI words them."""
-    return Usage(prompt, output, prompt + output, PromptTokensDetails(reused))
+def usage_of(ends: Sequence[End], choices: int) -> Usage:
+    """Token counts of a request's choices, in the order of their indexes, as OpenAI words them.
+
+    Each prompt has so many choices, and counts once.
+    """
+    firsts = ends[::choices]
+    prompt = sum(end.prompt_tokens for end in firsts)
+    output = sum(end.output_tokens for end in ends)
+    return Usage(
+        prompt,
+        output,
+        prompt + output,
+        PromptTokensDetails(sum(end.reused_prompt_tokens for end in firsts)),
+        CompletionTokensDetails(sum(end.reasoning_tokens for end in ends)),
+    )

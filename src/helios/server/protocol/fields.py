@@ -85,6 +85,12 @@ class PromptTokensDetails(msgspec.Struct):
     cached_tokens: int = 0
 
 
+class CompletionTokensDetails(msgspec.Struct):
+    """Sampled tokens whose text was reasoning."""
+
+    reasoning_tokens: int = 0
+
+
 class Usage(msgspec.Struct):
     """Tokens read and sampled."""
 
@@ -92,3 +98,4 @@ class Usage(msgspec.Struct):
     completion_tokens: int
     total_tokens: int
     prompt_tokens_details: PromptTokensDetails
+    completion_tokens_details: CompletionTokensDetails
