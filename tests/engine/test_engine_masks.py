@@ -147,6 +147,25 @@ def test_every_mask_is_computed_while_its_step_runs() -> None:
     assert diary.entries.count("mask") == 6
 
 
+def test_tokens_are_told_when_the_next_step_is_on_its_way() -> None:
+    diary = Diary()
+
+    class Noting(Listener):
+        def __call__(self, events: Sequence[Event]) -> None:
+            diary.entries.append("told")
+            super().__call__(events)
+
+    engine = engine_of(diary, even=Even())
+    sink = Noting()
+    engine.submit(generate(1), sink)
+    assert isinstance(sink.end(), Finished)
+    engine.close()
+    told = [i for i, entry in enumerate(diary.entries) if entry == "told"]
+    for at in told[:-1]:
+        assert diary.entries[at - 1] == "supply", diary.entries
+    assert len(sink.tokens) == 6
+
+
 def test_requests_without_a_grammar_are_never_supplied() -> None:
     diary = Diary()
     engine = engine_of(diary)

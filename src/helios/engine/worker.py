@@ -12,7 +12,7 @@ from helios.engine.delivery import Delivery
 from helios.engine.ingress import Commands, Ingress, Ticket
 from helios.errors import AdmissionError, DeviceError, HeliosError
 from helios.runtime.executor import StepExecutor
-from helios.scheduler.events import Failed, FailureKind, Finished, FinishReason
+from helios.scheduler.events import Event, Failed, FailureKind, Finished, FinishReason
 from helios.scheduler.scheduler import Scheduler
 
 INTEGRITY_INTERVAL_NS = 1_000_000_000
@@ -41,6 +41,7 @@ class Worker:
         self._checked_at: int | None = None
         self._fault: str | None = None
         self._stopping = False
+        self._undelivered: list[tuple[list[Event], int | None]] = []
         self._thread = threading.Thread(target=self._drive, name="helios-worker", daemon=True)
 
     @property
@@ -80,7 +81,11 @@ class Worker:
             self._executor.close()
 
     def _turn(self) -> bool:
-        """Commands, frames, one completion. False once there is nothing left to live for."""
+        """Commands, frames, one completion. False once there is nothing left to live for.
+
+        What a completion means to clients is delivered when the next step is on its way: reading
+        it wakes threads that would hold up this one.
+        """
         scheduler = self.scheduler
         if scheduler.idle:
             self._check_integrity()
@@ -88,10 +93,13 @@ class Worker:
         commands = self._ingress.take(room, block=scheduler.idle)
         self._obey(commands)
         self._fill_frames()
+        self._deliver()
         if scheduler.outstanding:
             self._retire(self._wait())
         elif not scheduler.idle:
             raise DeviceError("the scheduler has requests, but no step for them")
+        if scheduler.idle:
+            self._deliver()
         return not (commands.closed and scheduler.idle and not len(self._ingress))
 
     def _obey(self, commands: Commands) -> None:
@@ -101,7 +109,10 @@ class Worker:
             self.delivery.send([Finished(ticket.request.id, FinishReason.CANCELLED, prompt, 0)])
         for ticket in commands.tickets:
             self._admit(ticket)
-        for number in self.delivery.open if self._stopping else commands.cancels:
+        cancels = self.delivery.open if self._stopping else commands.cancels
+        if cancels:
+            self._deliver()
+        for number in cancels:
             self.delivery.send(self.scheduler.cancel(number))
 
     def _admit(self, ticket: Ticket) -> None:
@@ -128,7 +139,7 @@ class Worker:
         """Compute masks while the device works; it waits for them only where it needs them."""
         masks, events = self.scheduler.masks()
         self._executor.supply(submission.sequence, masks)
-        self.delivery.send(events)
+        self._undelivered.append((events, None))
 
     def _refuse(self, submission: Submission, error: HeliosError) -> None:
         """A step could not be started: retire what runs before it, then it as failed."""
@@ -144,13 +155,19 @@ class Worker:
 
     def _retire(self, completion: Completion) -> None:
         now = self.delivery.now()
-        for number in self.delivery.send(self.scheduler.retire(completion), now):
-            self.delivery.send(self.scheduler.cancel(number))
+        self._undelivered.append((self.scheduler.retire(completion), now))
+
+    def _deliver(self) -> None:
+        undelivered, self._undelivered = self._undelivered, []
+        for events, now in undelivered:
+            for number in self.delivery.send(events, now):
+                self.delivery.send(self.scheduler.cancel(number))
 
     def _lose(self, message: str) -> None:
         """Everything fails: what runs, what waits, and what is yet to be taken."""
         self._fault = self._fault or message
         self._ingress.close(message)
+        self._deliver()
         self.delivery.send(self.scheduler.abandon(message))
         commands = self._ingress.take(len(self._ingress), block=False)
         for ticket in [*commands.withdrawn, *commands.tickets]:

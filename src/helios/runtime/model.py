@@ -44,7 +44,7 @@ class Model:
         self._geometry = _geometry(compiled)
         self._outstanding: deque[Submission] = deque()
         self._unsupplied: dict[int, Submission] = {}
-        self._steps: SimpleQueue[PackedStep | None] = SimpleQueue()
+        self._steps: SimpleQueue[tuple[PackedStep, threading.Event | None] | None] = SimpleQueue()
         self._results: SimpleQueue[HeliosError | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._drive, name="helios-device", daemon=True)
         self._thread.start()
@@ -55,7 +55,12 @@ class Model:
         return self._geometry
 
     def submit(self, submission: Submission) -> None:
-        """Pack and enqueue a step. Raises `DeviceError` if it can't be run."""
+        """Pack and enqueue a step. Raises `DeviceError` if it can't be run.
+
+        Where masks are to follow and nothing else runs, this returns when the device thread has
+        taken the step: the caller, who goes on to compute them, would otherwise keep the
+        interpreter to itself and the device waiting.
+        """
         if len(self._outstanding) >= self._geometry.frames:
             raise DeviceError(
                 "every frame is in flight", field="submission.frame", value=submission.frame
@@ -70,11 +75,17 @@ class Model:
                 "no such program", field="submission.program", value=submission.program
             )
         step = packer.pack(submission, self._storage)
-        if submission.masked:
-            self._runner.hold(submission.frame)
-            self._unsupplied[submission.sequence] = submission
+        first = not self._outstanding
         self._outstanding.append(submission)
-        self._steps.put(step)
+        if not submission.masked:
+            self._steps.put((step, None))
+            return
+        self._runner.hold(submission.frame)
+        self._unsupplied[submission.sequence] = submission
+        begun = threading.Event()
+        self._steps.put((step, begun))
+        if first:
+            begun.wait()
 
     def supply(self, sequence: int, masks: Sequence[LaneMasks]) -> None:
         """Write the masks of a step's lanes into its frame, and let the step read them."""
@@ -124,7 +135,10 @@ class Model:
             self._runner.release(submission.frame)
 
     def _drive(self) -> None:
-        while (step := self._steps.get()) is not None:
+        while (queued := self._steps.get()) is not None:
+            step, begun = queued
+            if begun is not None:
+                begun.set()
             self._results.put(self._run(step))
 
     def _run(self, step: PackedStep) -> HeliosError | None:
