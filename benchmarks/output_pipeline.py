@@ -9,6 +9,7 @@ tools.
 
 import argparse
 import asyncio
+import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -18,11 +19,26 @@ import uvloop
 from tokenizers import Tokenizer as Builder
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from helios.contract.kinds import (
+    ImageLayout,
+    ImagePreparation,
+    ParallelCalls,
+    ReasoningParser,
+    ToolParser,
+)
 from helios.contract.prepared import ServingDefaults
+from helios.contract.syntax import (
+    AssistantEnvelope,
+    Delimiters,
+    PreparedFrontend,
+    ReasoningSyntax,
+    ToolSyntax,
+)
 from helios.engine.messages import Event, Finished, FinishReason, TokenLogprob, Tokens
 from helios.frontend.model import Frontend
 from helios.frontend.output import OutputPipeline, Presentation
-from helios.frontend.parsing import PlainParser, plain_parser
+from helios.frontend.parsers import parser_factory
+from helios.frontend.parsing import ParserFactory, PlainParser, plain_parser
 from helios.frontend.prompt import ChatPrompts
 from helios.frontend.template import Template
 from helios.frontend.tokenizer import Tokenizer
@@ -34,6 +50,32 @@ from helios.server.service import ServedModel, Service
 TEXT = (
     "Gravity is a fundamental concept in physics that describes the curvature of spacetime "
     "caused by the presence of mass. — 数学は美しい 🙂\n"
+)
+
+
+SYNTAX = PreparedFrontend(
+    tool_parser=ToolParser.JSON_TAGS,
+    tool_syntax=ToolSyntax(
+        call=Delimiters("<tool_call>", "</tool_call>"),
+        wrapping_newlines=True,
+        parallel=ParallelCalls.REPEAT_BLOCK,
+        name_fields=("name",),
+        argument_fields=("arguments",),
+        trims_content=True,
+    ),
+    reasoning_parser=ReasoningParser.THINK_TAGS,
+    reasoning_syntax=ReasoningSyntax(Delimiters("<think>", "</think>")),
+    assistant=AssistantEnvelope("<|im_start|>assistant\n", ("<|im_end|>",)),
+    eos_tokens=(0,),
+    add_bos=False,
+    prefix_boundaries=(),
+    image_preparation=ImagePreparation.NONE,
+    image_layout=ImageLayout.NONE,
+    image_tokens=None,
+    image_settings=None,
+    tokenizer_resource="tokenizer",
+    template_resource="template",
+    thinking_switches=(),
 )
 
 
@@ -69,7 +111,7 @@ def build_tokenizer() -> Tokenizer:
     builder.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=600,
-        special_tokens=["<|im_end|>"],
+        special_tokens=["<|im_end|>", "<tool_call>", "</tool_call>", "<think>", "</think>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -84,10 +126,16 @@ def events_of(tokens: Sequence[int], logprobs: int) -> list[Event]:
 
 
 def cases(tokenizer: Tokenizer, tokens: Sequence[int]) -> list[Case]:
-    chat = ChatPrompts(tokenizer, Template("{{ messages[0].content }}"))
-    frontend = Frontend(tokenizer, chat, plain_parser, frozenset({0}))
-    model = ServedModel("small", (), 1 << 20, tokenizer.vocabulary, ServingDefaults(), frontend)
-    service = Service(model, NoEngine())
+    template = Template("{{ messages[0].content }}{{ tools }}")
+    chat = ChatPrompts(tokenizer, template, tools_supported=True)
+
+    def served(parsers: ParserFactory) -> Service:
+        frontend = Frontend(tokenizer, chat, parsers, frozenset({0}))
+        words = tokenizer.vocabulary
+        model = ServedModel("small", (), 1 << 20, words, ServingDefaults(), frontend)
+        return Service(model, NoEngine())
+
+    service, able = served(plain_parser), served(parser_factory(SYNTAX, tokenizer))
     end = Finished(1, FinishReason.EOS, 8, len(tokens))
 
     def pipeline_only(presentation: Presentation, logprobs: int = 0) -> Callable[[], int]:
@@ -101,7 +149,9 @@ def cases(tokenizer: Tokenizer, tokens: Sequence[int]) -> list[Case]:
 
         return run
 
-    def streamed(**fields: object) -> Callable[[], int]:
+    def streamed(
+        service: Service = service, tokens: Sequence[int] = tokens, **fields: object
+    ) -> Callable[[], int]:
         body = {"model": "small", "messages": [{"role": "user", "content": "hi"}], **fields}
         request = ChatRequest(**body)  # type: ignore[arg-type]
         events = events_of(tokens, request.top_logprobs or 0)
@@ -137,17 +187,37 @@ def cases(tokenizer: Tokenizer, tokens: Sequence[int]) -> list[Case]:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(main())
 
+    def spoken(before: str, text: str, after: str) -> list[int]:
+        """As many tokens, nearly all of which are those of the text."""
+        words = tokenizer.encode(text)
+        repeats = len(tokens) // len(words)
+        said = [*tokenizer.encode(before), *words * repeats, *tokenizer.encode(after)]
+        return (said + words)[: len(tokens)]
+
+    thought = spoken("<think>\n", TEXT, "\n</think>\n\nYes.")
+    answered = spoken("<think>\nWell.\n</think>\n\n", TEXT, "")
+    book = '<tool_call>\n{"name": "book", "arguments": {"note": "'
+    escaped = json.dumps(TEXT, ensure_ascii=False)[1:-1]
+    called = spoken(book, escaped, '"}}\n</tool_call>')
+    short = f'{book}window seat", "guests": 4, "tags": ["a", "b"]}}}}\n</tool_call>\n'
+    many = spoken("", short, "")
+
     return [
         Case("pipeline, plain", pipeline_only(Presentation())),
         Case("pipeline, string stops", pipeline_only(Presentation(stop_strings=("zzz", "spa ")))),
         Case("pipeline + SSE, plain chat", streamed()),
         Case("pipeline + SSE, 5 log-probabilities", streamed(logprobs=True, top_logprobs=5)),
         Case("pipeline + SSE, observed", streamed(return_token_ids=True)),
+        Case("pipeline + SSE, reasoning", streamed(able, thought)),
+        Case("pipeline + SSE, content after reasoning", streamed(able, answered)),
+        Case("pipeline + SSE, one long call", streamed(able, called, tools=TOOLS)),
+        Case("pipeline + SSE, many short calls", streamed(able, many, tools=TOOLS)),
         Case("mailbox + pipeline + SSE, plain chat", delivered),
     ]
 
 
 HI = {"role": "user", "content": "hi"}
+TOOLS = [{"type": "function", "function": {"name": "book", "parameters": {"type": "object"}}}]
 
 
 def measure(case: Case, tokens: int, repeats: int) -> float:
