@@ -25,6 +25,7 @@ from helios.frontend.parsing import (
     OutputParser,
     Piece,
     PlainParser,
+    ReasoningDelta,
     ToolCallArguments,
     ToolCallEnd,
     ToolCallStart,
@@ -52,6 +53,38 @@ def steps(tokens: Sequence[int], size: int = 1) -> list[Event]:
 def shown(outputs: Sequence[Output]) -> str:
     deltas = [delta for output in outputs if isinstance(output, Step) for delta in output.deltas]
     return "".join([delta.text for delta in deltas if isinstance(delta, ContentDelta)])
+
+
+class Thinking(PlainParser):
+    """A text between two tool markers is reasoning."""
+
+    def __init__(self) -> None:
+        self._marker = WORDS.token_id(CALL)
+        self._inside = False
+
+    def feed(self, pieces: Sequence[Piece]) -> list[Delta]:
+        deltas: list[Delta] = []
+        for piece in pieces:
+            if piece.token == self._marker:
+                self._inside = not self._inside
+            elif piece.text:
+                kind = ReasoningDelta if self._inside else ContentDelta
+                deltas.append(kind(piece.text))
+        return deltas
+
+
+def test_reasoning_tokens_exclude_delimiters_that_are_tokens() -> None:
+    marker = WORDS.token_id(CALL)
+    assert marker is not None
+    thought = WORDS.encode(TEXT)
+    tokens = [marker, *thought, marker, *WORDS.encode("🙃 yes"), EOS]
+    for cut, counted in ((len(tokens), len(thought)), (9, 8), (1, 0)):
+        (*_, end) = pipeline(Thinking()).feed([*steps(tokens[:cut]), finished()])
+        assert isinstance(end, End)
+        assert end.reasoning_tokens == counted
+    (*_, end) = pipeline().feed([*steps(tokens), finished()])
+    assert isinstance(end, End)
+    assert end.reasoning_tokens == 0
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 100])

@@ -97,6 +97,7 @@ class OutputPipeline:
         self._parser = parser
         self._detokenizer = Detokenizer(tokenizer)
         self._hidden = (tokenizer.special_tokens | presentation.eos) - parser.special_tokens
+        self._is_added = tokenizer.is_added
         self._leading: LeadingSpace | None = None
         if presentation.starts_text and tokenizer.leading_strip:
             self._leading = LeadingSpace(tokenizer)
@@ -164,13 +165,16 @@ class OutputPipeline:
             visible = self._leading.feed(visible)
         if visible:
             deltas = self._parser.feed(visible)
-            self._unsaid += len(visible)
-            if deltas:
+            if not deltas:
+                self._unsaid += len(visible) - sum([self._is_added(p.token) for p in visible])
+            else:
+                self._unsaid += len(visible)
                 self._count(deltas)
                 step.deltas += self._calls.follow(deltas)
 
     def _count(self, deltas: Sequence[Delta]) -> None:
-        """Tokens count as what they settle first."""
+        """Tokens count as what they settle first; a delimiter that is a token of its own settles
+        nothing, and counts as nothing."""
         if isinstance(deltas[0], ReasoningDelta):
             self._reasoning += self._unsaid
         self._unsaid = 0
