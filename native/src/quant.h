@@ -6,6 +6,8 @@
 //   int32  offset[P][3][16] -128 * sum of the plane's bytes over the same columns
 //   int8   q[P][16][32]     planes: one for 8 bits, two for 16 (q = 255 * q[0] + q[1])
 // Every byte lies in -127..127, in both planes; 255 is odd, so that both halves are symmetric.
+// Kernels that multiply words (HELIOS_WORDS) keep int16 q[16][32] in the place of two planes, and
+// the sums of q in the first offsets.
 #pragma once
 
 #include "common.h"

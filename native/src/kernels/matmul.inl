@@ -6,7 +6,8 @@
 //
 // Bounds. Without wide dot products, pairs are summed in 16 bits: a nibble times a byte is at most
 // 15 * 127 = 1,905, a pair 3,810, the eight pairs of a group 30,480 < 2^15. Bytes are split into
-// two nibbles there. In 32 bits, 32 * 255 * 127 < 2^21; both planes together 255 * 2^21 < 2^29.
+// two nibbles there. In 32 bits, 32 * 255 * 127 < 2^21; both planes together 255 * 2^21 < 2^29, and
+// so are words: 32 * 255 * 32,512 < 2^29.
 
 constexpr int V = helios::kBlockRows / W;
 
@@ -25,10 +26,22 @@ struct Traits {
   static constexpr int header_bytes = scales_bytes * (MINIMUM ? 2 : 1);
   static constexpr int record_bytes = header_bytes + (S == Source::BYTES ? 512 : 256);
   static constexpr bool in_place = S != Source::SMALL_BYTES;
-  static constexpr bool split = S == Source::BYTES && !kWideBytes;
+  static constexpr bool split = S == Source::BYTES && !kWideBytes;  // where multiplied as bytes
   static constexpr int all_vectors = V * BLOCKS;
-  static constexpr int vectors = split ? 1 : all_vectors;  // taken at once
 };
+
+// Without wide dot products, activations of 16 bits are multiplied as words.
+#ifdef HELIOS_WORDS
+constexpr bool kWords = true;
+#else
+constexpr bool kWords = false;
+#endif
+
+// Vectors of output rows that are taken at once.
+template <class T, int P>
+constexpr int vectors_of() {
+  return T::split && !(kWords && P == 2) ? 1 : T::all_vectors;
+}
 
 // Records of a block; the data lies in them, or unpacked in scratch. `ahead` is how far beyond a
 // record the memory lies that will be wanted soon.
@@ -62,10 +75,9 @@ HK bytes load_step(const uint8_t* data, int64_t next, int h, int j, int v) {
 }
 
 // Integer products of halves [H0, H1) of a group with plane `q` of RT tokens.
-template <int RT, class T, int H0, int H1>
+template <int RT, int N, class T, int H0, int H1>
 HK void group_products(const uint8_t* data, int64_t next, int v0, const int8_t* q,
-                       const int32_t* offset, vi (&dot)[RT][T::vectors]) {
-  constexpr int N = T::vectors;
+                       const int32_t* offset, vi (&dot)[RT][N]) {
   if constexpr (T::split) {
     sums low[RT], high[RT];
 #pragma GCC unroll 16
@@ -125,21 +137,60 @@ HK void group_products(const uint8_t* data, int64_t next, int v0, const int8_t* 
   }
 }
 
-// Both planes of a group's half (or of the whole group, if its halves share a scale).
-template <int RT, class T, int P, int H0, int H1>
-HK void planes_products(const uint8_t* data, int64_t next, int v0, const uint8_t* record, int lane,
-                        vi (&dot)[RT][T::vectors]) {
-  const int32_t* offsets = reinterpret_cast<const int32_t*>(record + helios::kOffsetAt);
-  const int8_t* q = reinterpret_cast<const int8_t*>(record + helios::bytes_at(P)) + lane * 32;
+#ifdef HELIOS_WORDS
+// The same with words, two columns to a lane: see `store_word_pairs`.
+template <int RT, int N, class T, int H0, int H1>
+HK void word_products(const uint8_t* data, int64_t next, int v0, const int8_t* q,
+                      const int32_t* offset, vi (&dot)[RT][N]) {
+#pragma GCC unroll 16
+  for (int t = 0; t < RT; ++t)
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v)
+      dot[t][v] = iset(T::source == Source::BYTES ? offset[t] : 0);
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j)
+#pragma GCC unroll 2
+    for (int h = H0; h < H1; ++h) {
+      vi even[N], odd[N];
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) {
+        const bytes w = load_step<T>(data, next, h, j, v0 + v);
+        even[v] = even_bytes(w);
+        odd[v] = odd_bytes(w);
+      }
+#pragma GCC unroll 16
+      for (int t = 0; t < RT; ++t) {
+        const int8_t* pairs = q + (t * 32 + h * 16 + j * 4) * 2;
+        const bytes a = broadcast4(pairs), b = broadcast4(pairs + 4);
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v)
+          dot[t][v] = add_pairs(add_pairs(dot[t][v], even[v], a), odd[v], b);
+      }
+    }
+}
+#endif
+
+// All bits of a group's half (or of the whole group, if its halves share a scale).
+template <int RT, int N, class T, int P, int H0, int H1>
+HK void half_products(const uint8_t* data, int64_t next, int v0, const uint8_t* record, int lane,
+                      vi (&dot)[RT][N]) {
   constexpr int part = H1 - H0 == 2 ? 2 : H0;
-  group_products<RT, T, H0, H1>(data, next, v0, q, offsets + part * 16 + lane, dot);
+  const int32_t* offsets =
+      reinterpret_cast<const int32_t*>(record + helios::kOffsetAt) + part * 16 + lane;
+  const int8_t* q = reinterpret_cast<const int8_t*>(record + helios::bytes_at(P));
+#ifdef HELIOS_WORDS
+  if constexpr (P == 2)
+    return word_products<RT, N, T, H0, H1>(data, next, v0, q + lane * 64, offsets, dot);
+#endif
+  q += lane * 32;
+  group_products<RT, N, T, H0, H1>(data, next, v0, q, offsets, dot);
   if constexpr (P == 2) {
-    vi low[RT][T::vectors];
-    group_products<RT, T, H0, H1>(data, next, v0, q + 512, offsets + 48 + part * 16 + lane, low);
+    vi low[RT][N];
+    group_products<RT, N, T, H0, H1>(data, next, v0, q + 512, offsets + 48, low);
 #pragma GCC unroll 16
     for (int t = 0; t < RT; ++t)
 #pragma GCC unroll 4
-      for (int v = 0; v < T::vectors; ++v)
+      for (int v = 0; v < N; ++v)
         dot[t][v] = iadd(isub(shift_left<8>(dot[t][v]), dot[t][v]), low[t][v]);
   }
 }
@@ -158,7 +209,7 @@ HK void prefetch(const uint8_t* p) {
 template <int RT, class T, int P>
 HK void tile(const BlockView& b, const uint8_t* records, int64_t record_bytes, int lane, float* out,
              int64_t pitch) {
-  constexpr int N = T::vectors;
+  constexpr int N = vectors_of<T, P>();
   const int64_t next = T::in_place ? b.next_records : b.next_data;
   for (int v0 = 0; v0 < T::all_vectors; v0 += N) {
     vf acc[RT][N];
@@ -176,7 +227,7 @@ HK void tile(const BlockView& b, const uint8_t* records, int64_t record_bytes, i
         prefetch<T::record_bytes>(weights + i * b.next_records + b.ahead);
       const auto half = [&]<int H0, int H1>() __attribute__((always_inline)) {
         vi dot[RT][N];
-        planes_products<RT, T, P, H0, H1>(data, next, v0, record, lane, dot);
+        half_products<RT, N, T, P, H0, H1>(data, next, v0, record, lane, dot);
         constexpr int part = H1 - H0 == 2 ? 2 : H0;
         const float* minimum_sums =
             reinterpret_cast<const float*>(record + helios::kSumsAt) + part * 16 + lane;

@@ -6,6 +6,23 @@ HK vf group_largest(const float* x) {
   return top;
 }
 
+// The scale, and the sums of q over the halves and the whole of a group, times the scale.
+HK void store_sums(uint8_t* record, int lane, float scale, const float (&sum_of)[2]) {
+  reinterpret_cast<float*>(record)[lane] = scale;
+  float* table = reinterpret_cast<float*>(record + helios::kSumsAt) + lane;
+  table[0] = scale * sum_of[0];
+  table[16] = scale * sum_of[1];
+  table[32] = scale * (sum_of[0] + sum_of[1]);
+}
+
+// -128 * the sums of a plane.
+HK void store_offsets(uint8_t* record, int lane, int plane, const float (&sum_of)[2]) {
+  int32_t* table = reinterpret_cast<int32_t*>(record + helios::kOffsetAt) + plane * 48 + lane;
+  table[0] = -128 * static_cast<int32_t>(sum_of[0]);
+  table[16] = -128 * static_cast<int32_t>(sum_of[1]);
+  table[32] = -128 * static_cast<int32_t>(sum_of[0] + sum_of[1]);
+}
+
 template <int P>
 HK void quantise_group(const float* x, uint8_t* record, int lane) {
   constexpr float kLargest = P == 1 ? 127.0f : 32512.0f;  // 255 * 127 + 127
@@ -14,42 +31,41 @@ HK void quantise_group(const float* x, uint8_t* record, int lane) {
   const bool live = top > 1e-30f;
   const float scale = live ? top / kLargest : 0.0f;
   const vf inverse = set(live ? kLargest / top : 0.0f);
-  int8_t* q = reinterpret_cast<int8_t*>(record + helios::bytes_at(P)) + lane * 32;
-  float part[P][2];
+  int8_t* q = reinterpret_cast<int8_t*>(record + helios::bytes_at(P)) +
+              lane * (kWords ? P * 32 : 32);
+  float sum_of[2], high_sum[2], low_sum[2];
   for (int h = 0; h < 2; ++h) {
-    vf totals[P];
-    for (int p = 0; p < P; ++p) totals[p] = zero();
+    vf total = zero(), highs = zero(), lows = zero();
     for (int i = h * 16; i < h * 16 + 16; i += W) {
       vf value = nearest(mul(load(x + i), inverse));
       value = vmin(vmax(value, set(-kLargest)), set(kLargest));
+      total = add(total, value);
       if constexpr (P == 1) {
         store_s8(q + i, to_int(value));
-        totals[0] = add(totals[0], value);
+#ifdef HELIOS_WORDS
+      } else {
+        store_word_pairs(reinterpret_cast<int16_t*>(q) + i, to_int(value));
+#else
       } else {
         const vf high = nearest(mul(value, set(1.0f / 255.0f)));
         const vf low = sub(value, mul(high, set(255.0f)));
         store_s8(q + i, to_int(high));
         store_s8(q + 512 + i, to_int(low));
-        totals[0] = add(totals[0], high);
-        totals[1] = add(totals[1], low);
+        highs = add(highs, high);
+        lows = add(lows, low);
+#endif
       }
     }
-    for (int p = 0; p < P; ++p) part[p][h] = sum(totals[p]);
+    sum_of[h] = sum(total);
+    high_sum[h] = sum(highs);
+    low_sum[h] = sum(lows);
   }
-  float* scales = reinterpret_cast<float*>(record);
-  float* sums_table = reinterpret_cast<float*>(record + helios::kSumsAt) + lane;
-  int32_t* offsets = reinterpret_cast<int32_t*>(record + helios::kOffsetAt) + lane;
-  scales[lane] = scale;
-  float whole[2];
-  for (int h = 0; h < 2; ++h) {
-    whole[h] = P == 1 ? part[0][h] : 255.0f * part[0][h] + part[P - 1][h];
-    sums_table[h * 16] = scale * whole[h];
-  }
-  sums_table[32] = scale * (whole[0] + whole[1]);
-  for (int p = 0; p < P; ++p) {
-    for (int h = 0; h < 2; ++h)
-      offsets[p * 48 + h * 16] = -128 * static_cast<int32_t>(part[p][h]);
-    offsets[p * 48 + 32] = -128 * static_cast<int32_t>(part[p][0] + part[p][1]);
+  store_sums(record, lane, scale, sum_of);
+  if constexpr (P == 1 || kWords) {
+    store_offsets(record, lane, 0, sum_of);
+  } else {
+    store_offsets(record, lane, 0, high_sum);
+    store_offsets(record, lane, 1, low_sum);
   }
 }
 
