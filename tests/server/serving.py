@@ -60,6 +60,7 @@ class Serving:
             WORDS.vocabulary,
             defaults or ServingDefaults(),
             model or frontend(),
+            numerics="a16",
             created=5,
         )
         self.service = Service(served, self.engine, limits)

@@ -20,6 +20,7 @@ def test_models(serving: Serving) -> None:
         "created": 5,
         "owned_by": "helios",
         "max_model_len": CONTEXT,
+        "numerics": "a16",
     }
 
 

@@ -58,6 +58,7 @@ def assemble(
         id=loaded.contract.served_id,
         aliases=loaded.contract.aliases,
         context_tokens=loaded.plan.limits.context,
+        numerics=loaded.plan.device.numerics,
         vocabulary=loaded.contract.vocabulary,
         defaults=loaded.contract.defaults,
         frontend=frontend,

@@ -68,7 +68,12 @@ class Pages:
 
     def _model(self, name: str) -> Model:
         model = self._service.model
-        return Model(id=name, created=model.created, max_model_len=model.context_tokens)
+        return Model(
+            id=name,
+            created=model.created,
+            max_model_len=model.context_tokens,
+            numerics=model.numerics or None,
+        )
 
 
 def _json(value: object, status: int = 200) -> Response:

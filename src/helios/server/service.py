@@ -46,7 +46,7 @@ class EngineClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """The model under all its names; `context_tokens` is what was loaded."""
+    """The model under all its names; `context_tokens` and `numerics` are what was loaded."""
 
     id: str
     aliases: tuple[str, ...]
@@ -54,6 +54,7 @@ class ServedModel:
     vocabulary: int
     defaults: ServingDefaults
     frontend: Frontend
+    numerics: str = ""
     created: int = field(default_factory=lambda: int(time.time()))
 
     @property
