@@ -10,6 +10,7 @@ constexpr int64_t kPositions = helios::kKeyBlock;
 HK int64_t padded_dim(int64_t dim) { return (dim + 15) / 16 * 16; }
 
 constexpr float kNone = -__builtin_inff();
+alignas(64) constexpr float kLanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 // Where the keys or values of a block lie, position by position.
 HK void locate(const helios::AttentionTask& task, const uint8_t* plane, int64_t begin,
@@ -45,6 +46,26 @@ struct FromBf16 {
 struct FromF32 {
   static vf get(const uint8_t* p, int64_t i) {
     return load(reinterpret_cast<const float*>(p) + i);
+  }
+};
+
+struct AttentionScratch {
+  float *queries, *scores, *keys, *values, *rows, *maximum, *total, *output, *correction;
+  AttentionScratch(float* base, int64_t count, int64_t padded) {
+    const auto take = [&](int64_t floats) {
+      float* here = base;
+      base += (floats + 15) / 16 * 16;
+      return here;
+    };
+    queries = take(count * padded);
+    scores = take(count * kPositions);
+    keys = take(padded * kPositions);
+    values = take(kPositions * padded);
+    rows = take(kPositions * padded);
+    maximum = take(count);
+    total = take(count);
+    output = take(count * padded);
+    correction = take(count);
   }
 };
 
@@ -88,24 +109,6 @@ HK void with_rows(const helios::AttentionTask& task, const uint8_t** at, int64_t
   }
 }
 
-void load_keys(const helios::AttentionTask& task, int64_t begin, int64_t count, float* scratch,
-               float* keys) {
-  const uint8_t* at[kPositions];
-  locate(task, task.keys, begin, count, at);
-  with_rows(task, at, count, scratch, [&]<class From>(From) __attribute__((always_inline)) {
-    turn_keys<From>(at, count, padded_dim(task.dim), keys);
-  });
-}
-
-void load_values(const helios::AttentionTask& task, int64_t begin, int64_t count, float* scratch,
-                 float* values) {
-  const uint8_t* at[kPositions];
-  locate(task, task.values, begin, count, at);
-  with_rows(task, at, count, scratch, [&]<class From>(From) __attribute__((always_inline)) {
-    copy_values<From>(at, count, padded_dim(task.dim), values);
-  });
-}
-
 // The widest steps that the registers hold for so many rows.
 HK void product(int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t a_stride,
                 const float* b, int64_t b_stride, float* c, int64_t c_stride, bool add_to) {
@@ -115,6 +118,114 @@ HK void product(int64_t rows, int64_t columns, int64_t depth, const float* a, in
     product_rows<2>(rows, columns, depth, a, a_stride, b, b_stride, c, c_stride, add_to);
   else
     product_rows<1>(rows, columns, depth, a, a_stride, b, b_stride, c, c_stride, add_to);
+}
+
+// A few queries leave too little work to lay keys and values out anew for it: they take them from
+// the cache directly, in the same order and so with the same results.
+constexpr int kFewQueries = 4;
+
+// scores[R][64] = queries . keys, as `turn_keys` and `product` have it.
+template <int R, class From>
+HK void few_scores(const uint8_t* const* at, int64_t count, int64_t dim, int64_t padded,
+                   const float* queries, float* scores) {
+  for (int64_t p0 = 0; p0 < count; p0 += W) {
+    vf acc[R];
+#pragma GCC unroll 4
+    for (int q = 0; q < R; ++q) acc[q] = zero();
+    for (int64_t d = 0; d < dim; d += W) {
+      vf r[W];
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) r[i] = From::get(at[p0 + i < count ? p0 + i : count - 1], d);
+      transpose(r);
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) {
+        if (d + i >= dim) break;  // what lies beyond is padding
+#pragma GCC unroll 4
+        for (int q = 0; q < R; ++q)
+          acc[q] = fma(set(queries[q * padded + d + i]), r[i], acc[q]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int q = 0; q < R; ++q) store(scores + q * kPositions + p0, acc[q]);
+  }
+}
+
+// output[R][dim] += weights . values, N vectors of columns at a time.
+template <int R, int N, class From>
+HK void few_values(const uint8_t* const* at, int64_t count, int64_t padded, const float* weights,
+                   float* output) {
+  for (int64_t d = 0; d < padded; d += N * W) {
+    vf acc[R][N];
+#pragma GCC unroll 4
+    for (int q = 0; q < R; ++q)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) acc[q][v] = load(output + q * padded + d + v * W);
+    for (int64_t i = 0; i < count; ++i) {
+      vf value[N];
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) value[v] = From::get(at[i], d + v * W);
+#pragma GCC unroll 4
+      for (int q = 0; q < R; ++q) {
+        const vf weight = set(weights[q * kPositions + i]);
+#pragma GCC unroll 4
+        for (int v = 0; v < N; ++v) acc[q][v] = fma(weight, value[v], acc[q][v]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int q = 0; q < R; ++q)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) store(output + q * padded + d + v * W, acc[q][v]);
+  }
+}
+
+template <class Body>
+HK void with_few(int count, Body body) {
+  switch (count) {
+    case 1: return body.template operator()<1>();
+    case 2: return body.template operator()<2>();
+    case 3: return body.template operator()<3>();
+    case 4: return body.template operator()<4>();
+    default: __builtin_unreachable();
+  }
+}
+
+// scores[queries][64] of a block of `count` positions.
+void score_block(const helios::AttentionTask& task, int64_t begin, int64_t count,
+                 const AttentionScratch& s) {
+  const uint8_t* at[kPositions];
+  locate(task, task.keys, begin, count, at);
+  const int64_t padded = padded_dim(task.dim);
+  with_rows(task, at, count, s.rows, [&]<class From>(From) __attribute__((always_inline)) {
+    if (task.count > kFewQueries) return turn_keys<From>(at, count, padded, s.keys);
+    with_few(task.count, [&]<int R>() __attribute__((always_inline)) {
+      few_scores<R, From>(at, count, task.dim, padded, s.queries, s.scores);
+    });
+  });
+  if (task.count > kFewQueries)
+    product(task.count, kPositions, task.dim, s.queries, padded, s.keys, kPositions, s.scores,
+            kPositions, false);
+}
+
+// Adds a block's values, weighed by its scores, to the output.
+void add_block(const helios::AttentionTask& task, int64_t begin, int64_t count,
+               const AttentionScratch& s) {
+  const uint8_t* at[kPositions];
+  locate(task, task.values, begin, count, at);
+  const int64_t padded = padded_dim(task.dim);
+  with_rows(task, at, count, s.rows, [&]<class From>(From) __attribute__((always_inline)) {
+    if (task.count > kFewQueries) return copy_values<From>(at, count, padded, s.values);
+    with_few(task.count, [&]<int R>() __attribute__((always_inline)) {
+      if (R < 4 && padded % (4 * W) == 0)
+        few_values<R, 4, From>(at, count, padded, s.scores, s.output);
+      else if (padded % (2 * W) == 0)
+        few_values<R, 2, From>(at, count, padded, s.scores, s.output);
+      else
+        few_values<R, 1, From>(at, count, padded, s.scores, s.output);
+    });
+  });
+  if (task.count > kFewQueries)
+    product(task.count, padded, count, s.scores, kPositions, s.values, padded, s.output, padded,
+            true);
 }
 
 // Positions of the block that the query at `position` sees: [low, high).
@@ -128,9 +239,14 @@ HK void visible(const helios::AttentionTask& task, int64_t position, int64_t beg
 // Hides what a query does not see, caps the rest, and returns the largest score.
 HK float largest_score(const helios::AttentionTask& task, float* scores, int64_t low,
                        int64_t high) {
-  if (low > 0 || high < kPositions)
-    for (int64_t i = 0; i < kPositions; ++i)
-      if (i < low || i >= high) scores[i] = kNone;
+  if (low > 0 || high < kPositions) {
+    const vf from = set(static_cast<float>(low)), to = set(static_cast<float>(high));
+    for (int64_t i = 0; i < kPositions; i += W) {
+      const vf at = add(load(kLanes), set(static_cast<float>(i)));
+      const vf early = select(less(at, to), load(scores + i), set(kNone));
+      store(scores + i, select(less(at, from), set(kNone), early));
+    }
+  }
   if (task.softcap > 0.0f)
     for (int64_t i = 0; i < kPositions; i += W) {
       const vf s = load(scores + i);
@@ -159,26 +275,6 @@ HK float weigh(float* scores, float maximum) {
 HK void rescale(float* row, float factor, int64_t n) {
   for (int64_t i = 0; i < n; i += W) store(row + i, mul(load(row + i), set(factor)));
 }
-
-struct AttentionScratch {
-  float *queries, *scores, *keys, *values, *rows, *maximum, *total, *output, *correction;
-  AttentionScratch(float* base, int64_t count, int64_t padded) {
-    const auto take = [&](int64_t floats) {
-      float* here = base;
-      base += (floats + 15) / 16 * 16;
-      return here;
-    };
-    queries = take(count * padded);
-    scores = take(count * kPositions);
-    keys = take(padded * kPositions);
-    values = take(kPositions * padded);
-    rows = take(kPositions * padded);
-    maximum = take(count);
-    total = take(count);
-    output = take(count * padded);
-    correction = take(count);
-  }
-};
 
 void merge(float* maximum, float* total, float* output, const float* other_maximum,
            const float* other_total, const float* other_output, int64_t count, int64_t padded) {
@@ -219,9 +315,7 @@ HK void fold_block(const helios::AttentionTask& task, const AttentionScratch& s,
   const int64_t padded = padded_dim(task.dim);
   const int64_t count = block_length(task, begin);
   fetch(task, task.values, begin, count);
-  load_keys(task, begin, count, s.rows, s.keys);
-  product(task.count, kPositions, task.dim, s.queries, padded, s.keys, kPositions, s.scores,
-          kPositions, false);
+  score_block(task, begin, count, s);
   for (int64_t q = 0; q < task.count; ++q) {
     int64_t low, high;
     visible(task, task.positions[q], begin, count, &low, &high);
@@ -239,8 +333,7 @@ HK void fold_block(const helios::AttentionTask& task, const AttentionScratch& s,
     if (s.correction[q] != 1.0f) rescale(s.output + q * padded, s.correction[q], padded);
   }
   fetch_next(task, begin);
-  load_values(task, begin, count, s.rows, s.values);
-  product(task.count, padded, count, s.scores, kPositions, s.values, padded, s.output, padded, true);
+  add_block(task, begin, count, s);
 }
 
 void attend(const helios::AttentionTask& task) {

@@ -4,8 +4,11 @@ Nothing here depends on the limits a model was compiled at, so one compilation a
 limits, and compiling again at other limits gives exactly what was predicted.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
+from math import prod
 
 from helios.compile.canonical import frozen
 from helios.compile.demand import Demand, Workload
@@ -134,17 +137,17 @@ class MemoryModel:
     copied_nbytes: int
     page_tokens: int
 
+    @cached_property
+    def _like(self) -> Counter[tuple[str, TensorType, int, tuple[int, ...]]]:
+        """How many buffers there are of each kind: the layers repeat the same few."""
+        return Counter((b.section, b.type, b.copies, b.programs) for b in self.buffers)
+
     def buffer_plans(self, limits: Limits) -> tuple[BufferPlan, ...]:
         """Every buffer at its planned shape."""
         lengths = [program.lengths(limits) for program in self.programs]
-        shapes: dict[object, tuple[int, ...]] = {}  # layers repeat the same few
-        plans = []
-        for buffer in self.buffers:
-            key = (buffer.type, buffer.programs)
-            if key not in shapes:
-                shapes[key] = _largest_shape(buffer, lengths)
-            plans.append(_buffer_plan(buffer, shapes[key]))
-        return tuple(plans)
+        return tuple(
+            _buffer_plan(b, _largest_shape(b.type, b.programs, lengths)) for b in self.buffers
+        )
 
     def arena_nbytes(self, limits: Limits) -> int:
         """Bytes of the arena that all programs share."""
@@ -174,8 +177,10 @@ class MemoryModel:
         table = [Section(name, nbytes) for name, nbytes in sorted(sizes.items())]
         table.append(Section("copied core", self.copied_nbytes))
         storage = dict.fromkeys(("pages", SNAPSHOTS, *_SECTION_OF.values()), 0)
-        for buffer, plan in zip(self.buffers, self.buffer_plans(limits), strict=True):
-            storage[buffer.section] += plan.nbytes
+        lengths = [program.lengths(limits) for program in self.programs]
+        for (section, type_, copies, programs), count in self._like.items():
+            one = _padded_nbytes(type_, _largest_shape(type_, programs, lengths))
+            storage[section] += count * copies * one
         later = (
             *(Section(name, nbytes) for name, nbytes in storage.items()),
             Section("step arena", self.arena_nbytes(limits)),
@@ -205,20 +210,23 @@ class MemoryModel:
         )
 
 
-def _largest_shape(buffer: SymbolicBuffer, lengths: list[dict[str, int]]) -> tuple[int, ...]:
-    shapes = [buffer.type.resolve(lengths[program]) for program in buffer.programs]
+def _largest_shape(
+    type_: TensorType, programs: Sequence[int], lengths: Sequence[Mapping[str, int]]
+) -> tuple[int, ...]:
+    shapes = [type_.resolve(lengths[program]) for program in programs]
     return tuple(max(dims) for dims in zip(*shapes, strict=True))
 
 
+def _padded_nbytes(type_: TensorType, shape: Sequence[int]) -> int:
+    return aligned(type_.dtype.nbytes * prod(shape))
+
+
 def _buffer_plan(buffer: SymbolicBuffer, shape: tuple[int, ...]) -> BufferPlan:
-    nbytes = buffer.type.dtype.nbytes
-    for length in shape:
-        nbytes *= length
     return BufferPlan(
         name=buffer.name,
         kind=buffer.kind.name.lower(),
         dtype=buffer.type.dtype.text,
         shape=shape,
         copies=buffer.copies,
-        nbytes=buffer.copies * aligned(nbytes),
+        nbytes=buffer.copies * _padded_nbytes(buffer.type, shape),
     )
