@@ -19,15 +19,19 @@ from helios.runtime.loader import LoadedModel, LoadOptions, load_model
 HELIOS = (sys.executable, "-c", "from helios.cli.main import main; main()")
 HOME = PEERS / "helios" / "home"
 CORE = PEERS / "helios" / "smollm2.core"
-ENVIRONMENT = {"HELIOS_HOME": str(HOME), "HELIOS_CACHE": str(PEERS / "helios" / "cache")}
+ENVIRONMENT = {
+    "HELIOS_HOME": str(HOME),
+    "HELIOS_CACHE": str(PEERS / "helios" / "cache"),
+    "PYTHONDONTWRITEBYTECODE": "",  # an installed server does not compile itself at every start
+}
 
 
 def prepare(concurrency: int) -> None:
-    """Write `CORE` anew, for as many streams at once."""
+    """Write `CORE` anew, in the CPU's layout and for as many streams at once."""
     CORE.parent.mkdir(parents=True, exist_ok=True)
     command = [*HELIOS, "prepare", "smollm2", "--output", str(CORE), "--alias", "smollm2"]
     subprocess.run(
-        [*command, "--concurrency", str(concurrency), "--json"],
+        [*command, "--layout", "cpu", "--concurrency", str(concurrency), "--json"],
         check=True,
         env={**os.environ, **ENVIRONMENT},
         stdout=subprocess.DEVNULL,
