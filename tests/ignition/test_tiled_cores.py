@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from test_storages import OPTIONS, Q, greedy, write
 
+from helios.cli.plan import read_subject
+from helios.compile.plan import Limits
 from helios.contract.kinds import SOURCE_STORAGES, WeightStorage
 from helios.contract.prepare import prepare_contract
 from helios.core.reader import Core, authenticate, authorize
 from helios.core.trust import TrustStore, local_publisher
 from helios.errors import ContractError, CoreError, SourceError, UnsupportedLayoutError
 from helios.ignition.export import prepare
-from helios.ignition.options import WeightLayout
+from helios.ignition.options import PrepareOptions, WeightLayout
 from helios.runtime.cpu.device import CpuRuntime
 from helios.runtime.loader import LoadOptions, load_model
 from helios.runtime.reference.device import ReferenceRuntime
@@ -130,3 +132,18 @@ def test_numbers_that_are_not_finite_are_refused_before_they_are_repacked(
     source.write_bytes(data)
     with pytest.raises(SourceError, match="not finite"):
         made(source, tmp_path / "tiny.core", home, "cpu")
+
+
+def test_a_source_is_planned_as_it_is_served(home: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "tiny.gguf", Q.Q4_1)
+    namespace, key = local_publisher(home)
+    path = tmp_path / "tiny.core"
+    prepare(source, path, PrepareOptions(layout="cpu"), key=key, namespace=namespace)
+    composition = CpuRuntime(1).composition()
+    limits = Limits(64, 1, 32, 2, 0)
+    described = read_subject(str(source), "cpu")
+    planned = composition.compile(described.contract, described.programs, limits)
+    with opened(path, home) as core:
+        contract = prepare_contract(core.contract, core.manifest)
+        served = composition.compile(contract, tuple(core.programs()), limits)
+    assert planned.plan.id == served.plan.id

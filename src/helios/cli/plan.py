@@ -10,7 +10,7 @@ import typer
 
 from helios.cli.console import JsonFlag, out, print_json
 from helios.cli.devices import device_catalog
-from helios.cli.models import is_core, packaged_folder
+from helios.cli.models import is_core, packaged_folder, weight_layout
 from helios.cli.plan_tables import difference_table, print_explanation, print_plan
 from helios.compile.budget import Budget, available_nbytes, budget, parse_memory
 from helios.compile.canonical import plain
@@ -25,7 +25,7 @@ from helios.contract.prepared import PreparedContract
 from helios.core.reader import authenticate, authorize
 from helios.core.trust import TrustStore
 from helios.errors import ConfigurationError
-from helios.ignition.options import PrepareOptions
+from helios.ignition.options import PrepareOptions, WeightLayout
 from helios.ignition.outline import outline
 from helios.ignition.recipes.packaged import PACKAGED
 from helios.ignition.sources.open import open_source
@@ -75,7 +75,7 @@ def plan(
         raise ConfigurationError(
             "no model is given", field="MODEL", remedy="name a core, a checkpoint or a short name"
         )
-    subject = read_subject(model)
+    subject = read_subject(model, weight_layout(catalog.device.kind, bool(materialize)))
     options = CompileOptions(
         approximate=dict(parse_approximation(text) for text in materialize or []),
         copied=subject.copied,
@@ -101,8 +101,11 @@ class Subject:
     copied: bool = False
 
 
-def read_subject(model: str) -> Subject:
-    """A core's contract and programs, or those a checkpoint would be prepared into."""
+def read_subject(model: str, layout: WeightLayout = "source") -> Subject:
+    """A core's contract and programs, or those a checkpoint would be prepared into.
+
+    A core has its layout; `layout` is the one that serving would prepare a checkpoint in.
+    """
     path = Path(model)
     if is_core(path):
         with authenticate(path, TrustStore()) as opened:
@@ -112,7 +115,7 @@ def read_subject(model: str) -> Subject:
             return Subject(contract, core.programs(), bool(core.copied_nbytes))
     if not path.exists() and model in PACKAGED:
         path = PACKAGED[model].locate(packaged_folder())
-    made = outline(open_source(path, complete=False), PrepareOptions())
+    made = outline(open_source(path, complete=False), PrepareOptions(layout=layout))
     return Subject(made.contract, made.programs)
 
 
