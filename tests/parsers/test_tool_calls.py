@@ -1,12 +1,19 @@
 """What each syntax tolerates, and what it refuses."""
 
 import json
+from itertools import pairwise
+from random import Random
 
 import pytest
+from parser_runs import frontend, hear
+from parser_vocabulary import TestVocabulary
 from test_reasoning import parts_of, run
+from test_round_trips import BENCHES, tokens_of
 
 from helios.engine.messages import FinishReason
-from helios.frontend.parsing import ToolDefinition
+from helios.frontend.parsers import parser_factory
+from helios.frontend.parsing import ParserRequest, ToolDefinition
+from helios.ignition.preparation import syntaxes
 
 BOOK = ToolDefinition(
     "book",
@@ -20,7 +27,8 @@ BOOK = ToolDefinition(
         "required": ["guests"],
     },
 )
-TOOLS = (BOOK, ToolDefinition("ping", {"properties": {}}))
+RUN = ToolDefinition("run", {"properties": {"input": {"type": "object"}}})
+TOOLS = (BOOK, ToolDefinition("ping", {"properties": {}}), RUN)
 
 Calls = list[tuple[str, dict[str, object]]]
 ONE: Calls = [("book", {"guests": 4})]
@@ -121,6 +129,7 @@ PYTHONIC: list[tuple[str, str, Calls]] = [
         [("book", {"more": {"a": "bAéA•\n", "1": [], "c": "\\q"}})],
     ),
 ]
+NOTE = "<arg_key>note</arg_key>"
 KEY, VALUE = "<arg_key>guests</arg_key>", "<arg_value>4</arg_value>"
 ARGUMENT_TAGS: list[tuple[str, str, Calls]] = [
     (f"<tool_call>book{KEY}4</arg_value></tool_call>", "", ONE),
@@ -128,11 +137,40 @@ ARGUMENT_TAGS: list[tuple[str, str, Calls]] = [
     (f"<tool_call>book{KEY}<arg_value>4</tool_call>", "", ONE),
     (f"<tool_call>book{KEY}{VALUE}", "", ONE),
     ("<tool_call>book<arg_key>note</arg_key><arg_value>4</arg_value>", "", []),
-    (f"<tool_call>book{KEY}<arg_key>note</arg_key>{VALUE}{VALUE}</tool_call>", "", []),
+    # Keys and then their values, as many of one as of the other; else nobody knows whose is whose.
+    (
+        f"<tool_call>book\n{KEY}\n<arg_key>note</arg_key>\n{VALUE}\n{VALUE}\n</tool_call>",
+        "",
+        [("book", {"guests": 4, "note": "4"})],
+    ),
+    (
+        f"<tool_call>book{NOTE}{KEY}<arg_value>a</arg_value>{VALUE}"
+        "<arg_key>more</arg_key><arg_value>[]</arg_value></tool_call>",
+        "",
+        [("book", {"note": "a", "guests": 4, "more": []})],
+    ),
+    (f"<tool_call>book{KEY}{NOTE}{VALUE}{VALUE}{VALUE}</tool_call>", "", []),
+    (f"<tool_call>book{KEY}{NOTE}{VALUE}</tool_call>", "", []),
+    (f"<tool_call>book{KEY}{NOTE}{VALUE}", "", []),
+    (f"<tool_call>book{KEY}{NOTE}</tool_call>", "", []),
+    (f"<tool_call>book{KEY}{KEY}{VALUE}{VALUE}</tool_call>", "", []),
     (f"<tool_call>ping<tool_call>book{KEY}{VALUE}</tool_call>", "", BOTH[::-1]),
     ("<tool_call> is a tag", " is a tag", []),
 ]
 INVOKE = '<｜DSML｜invoke name="book">'
+
+
+def _dsml(*parameters: tuple[str, str, str], name: str = "book") -> str:
+    written = "".join(
+        f'<｜DSML｜parameter name="{key}" string="{string}">{value}</｜DSML｜parameter>\n'
+        for key, string, value in parameters
+    )
+    return (
+        f'<｜DSML｜tool_calls>\n<｜DSML｜invoke name="{name}">\n{written}</｜DSML｜invoke>\n'
+        "</｜DSML｜tool_calls>"
+    )
+
+
 DSML: list[tuple[str, str, Calls]] = [
     # The attribute decides, not the schema.
     (
@@ -153,6 +191,34 @@ DSML: list[tuple[str, str, Calls]] = [
         [],
     ),
     ('<｜DSML｜tool_calls><｜DSML｜invoke name="ping"></｜DSML｜tool_calls>b', "b", PING),
+    # The arguments under one parameter that the tool has not.
+    (_dsml(("arguments", "false", '{"guests": 4}')), "", ONE),
+    (_dsml(("input", "true", ' {"guests": 4}')), "", ONE),
+    (_dsml(("input", "false", "{}"), name="ping"), "", PING),
+    # What only looks so: not an object of its parameters, not alone, or a parameter of its own.
+    (_dsml(("input", "false", '{"a": 4}')), "", [("book", {"input": {"a": 4}})]),
+    (_dsml(("input", "false", "4")), "", [("book", {"input": 4})]),
+    (_dsml(("input", "true", "4")), "", [("book", {"input": "4"})]),
+    (
+        _dsml(("input", "true", '{"guests": 4}'), ("guests", "false", "4")),
+        "",
+        [("book", {"input": '{"guests": 4}', "guests": 4})],
+    ),
+    (
+        _dsml(("guests", "false", "4"), ("input", "false", '{"guests": 4}')),
+        "",
+        [("book", {"guests": 4, "input": {"guests": 4}})],
+    ),
+    (
+        _dsml(("input", "false", '{"guests": 4}'), name="other"),
+        "",
+        [("other", {"input": {"guests": 4}})],
+    ),
+    (
+        _dsml(("input", "false", '{"input": {}}'), name="run"),
+        "",
+        [("run", {"input": {"input": {}}})],
+    ),
     ('<｜DSML｜tool_calls><｜DSML｜invoke name="ping"/></｜DSML｜tool_calls>b', "b", PING),
 ]
 _KIMI = "<|tool_call_begin|>functions.{}:7<|tool_call_argument_begin|>{}<|tool_call_end|>"
@@ -269,6 +335,43 @@ def test_case(name: str, text: str, content: str, calls: Calls):
     assert [(made, json.loads(arguments)) for made, arguments in heard.calls] == calls
     assert len(heard.names) == len(calls)
     assert heard.content == content
+
+
+@pytest.mark.parametrize("name", ["argument tags", "dsml tool_calls"])
+def test_cases_do_not_depend_on_how_they_are_split(name: str):
+    bench, chance = BENCHES[name], Random(7)
+    build = parser_factory(bench.syntax.frontend, bench.vocabulary)
+    assert bench.syntax.frontend.assistant is not None
+    request = ParserRequest(bench.syntax.frontend.assistant.open, TOOLS)
+    for text, content, calls in CASES[name]:
+        tokens = tokens_of(bench.vocabulary, parts_of(name, text))
+        for _ in range(20):
+            cuts = sorted(chance.choices(range(len(tokens) + 1), k=chance.randint(1, 9)))
+            groups = [tokens[a:b] for a, b in pairwise([0, *cuts, len(tokens)])]
+            heard = hear(build(request), bench.vocabulary, groups)
+            assert [(made, json.loads(arguments)) for made, arguments in heard.calls] == calls
+            assert heard.content == content
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_grouped_values_whose_markers_are_no_tokens(at_once: bool):
+    text = f"<tool_call>book{NOTE}{KEY}<arg_value>a</arg_value>b</arg_value>\n{VALUE}\n</tool_call>"
+    vocabulary = TestVocabulary([])
+    build = parser_factory(frontend(syntaxes.ARGUMENT_TAGS, None), vocabulary)
+    tokens = list(text.encode())
+    groups = [tokens] if at_once else [[token] for token in tokens]
+    heard = hear(build(ParserRequest("<|assistant|>", TOOLS)), vocabulary, groups)
+    assert [(name, json.loads(arguments)) for name, arguments in heard.calls] == [
+        ("book", {"note": "a</arg_value>b", "guests": 4})
+    ]
+
+
+def test_arguments_under_one_parameter_may_nest_deep():
+    deep = "[" * 20_000 + "]" * 20_000
+    text = _dsml(("input", "false", f'{{"more": {deep}, "guests": 4}}'))
+    assert run("dsml tool_calls", text, tools=TOOLS).arguments == [
+        f'{{"more": {deep}, "guests": 4}}'
+    ]
 
 
 def test_a_spelled_frame_end_is_text():

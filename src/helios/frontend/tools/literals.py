@@ -210,6 +210,23 @@ class Literals:
         yield from self.copy(drop)
 
 
+def field_names(text: str) -> set[str]:
+    """The keys of an object, given its valid JSON, however deep the values nest."""
+    literals = Literals(Source(text, ended=True), str)
+    names: set[str] = set()
+
+    def collect() -> Steps[None]:
+        name = yield from literals.first_field()
+        while name is not None:
+            names.add(name)
+            yield from literals.skip()
+            name = yield from literals.next_field()
+
+    for _ in collect():
+        raise ValueError(text)
+    return names
+
+
 def escape_key(value: str) -> str:
     """A JSON scalar as a JSON object key."""
     return value if value.startswith('"') else f'"{value}"'

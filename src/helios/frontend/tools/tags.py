@@ -14,11 +14,25 @@ from helios.frontend.scan.shapes import Boundary, Shape, ahead, boundary, maybe
 from helios.frontend.scan.source import Cut, Malformed, Steps, drop
 from helios.frontend.tools.arguments import Arguments
 from helios.frontend.tools.grammar import KEY_LIMIT, NAME_LIMIT, Spelling
+from helios.frontend.tools.literals import field_names
 from helios.frontend.tools.reply import Reply
+from helios.frontend.tools.schemas import ToolTypes, encode
 from helios.frontend.tools.tag_values import TagValues
+from helios.records import dataclass
+
+_OBJECT = frozenset({"object"})
 
 Resolve = Callable[[str], str]
 """From the name on the wire to the tool's name. Raises `Malformed` where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrapped:
+    """A first value under a key that may stand for all the arguments."""
+
+    key: str
+    attributes: str
+    text: str
 
 
 class TagGrammar:
@@ -52,6 +66,7 @@ class TagGrammar:
         )
         self._key_end = boundary(here=spelling.marker(syntax.key.close))
         self._values = TagValues(syntax, spelling)
+        self._wrappers = frozenset(syntax.argument_fields)
 
     def calls(self, reply: Reply, opener: str) -> Steps[None]:
         """Read the calls of a block, or one call. Where there are blocks, a call without one
@@ -106,15 +121,19 @@ class TagGrammar:
         """Keys and values up to the end of the call, or one JSON object in place of them."""
         source = reply.source
         types = reply.tools.types(name)
+        wrapped: _Wrapped | None = None
         while True:
             found = yield from source.accept(self._next_value)
             kind = found.lastgroup if found else None
+            if wrapped:
+                self._write_wrapped(arguments, wrapped, types, alone=kind != "key")
+                wrapped = None
             if kind == "key":
-                written, _ = yield from source.take(self._key_end, KEY_LIMIT)
-                attributes = yield from self._attributes(reply)
-                key = reply.lettering.spell(written).strip()
-                arguments.key(key)
-                yield from self._values.read(reply, arguments, types.of(key), attributes)
+                key, attributes = yield from self._key(reply)
+                if key in self._wrappers and not arguments.keys and name in reply.tools:
+                    wrapped = _Wrapped(key, attributes, (yield from self._values.text(reply)))
+                else:
+                    yield from self._group(reply, arguments, types, key, attributes)
             elif kind == "json":
                 yield from source.spaces()
                 yield from reply.literals().copy(arguments.whole)
@@ -127,6 +146,40 @@ class TagGrammar:
             else:
                 break
         arguments.close()
+
+    def _key(self, reply: Reply) -> Steps[tuple[str, str]]:
+        """A key whose opener has been read, and the rest of its tag."""
+        written, _ = yield from reply.source.take(self._key_end, KEY_LIMIT)
+        attributes = yield from self._attributes(reply)
+        return reply.lettering.spell(written).strip(), attributes
+
+    def _group(
+        self, reply: Reply, arguments: Arguments, types: ToolTypes, key: str, attributes: str
+    ) -> Steps[None]:
+        """A key and its value, or several keys and then as many values in the same order."""
+        keys = [key]
+        while not (yield from self._values.open(reply)):
+            key, _ = yield from self._key(reply)
+            keys.append(key)
+        for count, key in enumerate(keys, 1):
+            if count > 1:
+                yield from self._values.open_next(reply)
+            arguments.key(key)
+            more = count < len(keys)
+            yield from self._values.read(reply, arguments, types.of(key), attributes, more=more)
+
+    def _write_wrapped(
+        self, arguments: Arguments, wrapped: _Wrapped, types: ToolTypes, *, alone: bool
+    ) -> None:
+        """Write what may be the whole arguments under one key: an object of parameters that the
+        tool has, under a key that it has not."""
+        value = encode(wrapped.text, _OBJECT)
+        unknown = wrapped.key not in types.parameters
+        if alone and unknown and value and field_names(value) <= types.parameters.keys():
+            arguments.whole(value)
+            return
+        arguments.key(wrapped.key)
+        self._values.write(arguments, wrapped.text, types.of(wrapped.key), wrapped.attributes)
 
 
 def _compile_name_end(syntax: ToolSyntax, spelling: Spelling) -> Boundary:

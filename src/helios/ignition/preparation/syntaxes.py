@@ -256,6 +256,7 @@ def _dsml(block: str, space: str) -> Tools:
             tokens=["｜DSML｜"],
             typing=pb.VALUE_TYPING_ATTRIBUTE,
             string_attribute="string",
+            argument_fields=["arguments", "input"],
             lead="\n\n",
             parallel=_ITEMS,
         ),
