@@ -390,6 +390,11 @@ def test_wire_ids_are_kept():
     assert run("mistral list", listed, tools=TOOLS).ids == ["abcdefghi"]
 
 
+def test_a_numbered_id_may_hold_a_newline_that_its_name_does_not():
+    heard = run("numbered sections", _KIMI.format("book\n", '{"guests": 4}'), tools=TOOLS)
+    assert (heard.names, heard.ids) == (["book"], ["functions.book\n:7"])
+
+
 def test_other_ids_have_the_form_that_the_syntax_can_write():
     made = run("mistral named", "[TOOL_CALLS]ping[ARGS]{}", tools=TOOLS).ids[0]
     assert len(made) == 9

@@ -107,5 +107,5 @@ class NamedGrammar:
         if syntax.ordinal:
             stem, separator, number = name.rpartition(syntax.ordinal)
             if separator and number.isdigit():
-                return stem, written
+                return stem.rstrip(), written
         return name, call_id
