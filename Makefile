@@ -11,6 +11,9 @@ serve: .venv/serve
 test: .venv/test
 	$(BIN)/python -m pytest
 
+test-native: .venv/python
+	PATH="$(CURDIR)/$(BIN):$$PATH" tools/test_native.sh
+
 lint: .venv/lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -46,4 +49,4 @@ clean:
 	$(BIN)/pip install --quiet --no-build-isolation --editable '.[test,lint]'
 	touch $@
 
-.PHONY: serve test lint bench proto clean
+.PHONY: serve test test-native lint bench proto clean

@@ -12,16 +12,26 @@ check() { # name, CMake options…
   echo "== $1"
 }
 
+# Every check of a build, by way of an emulator if one is given.
+run() { # name, emulator…
+  local one
+  for one in kernels_test threads_test fuzz_pack fuzz_layout fuzz_steps; do
+    "${@:2}" "$root/build/check-$1/$one"
+  done
+}
+
 for kind in "${@:-plain address thread arm}"; do
   for one in $kind; do
     case $one in
-      plain) check plain && "$root/build/check-plain/kernels_test" ;;
+      plain)
+        check plain
+        run plain ;;
       address)
         check address -DHELIOS_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo
-        UBSAN_OPTIONS=halt_on_error=1 "$root/build/check-address/kernels_test" ;;
+        UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run address ;;
       thread)
         check thread -DHELIOS_SANITIZE=thread -DCMAKE_BUILD_TYPE=RelWithDebInfo
-        "$root/build/check-thread/kernels_test" ;;
+        run thread ;;
       arm)
         if ! command -v aarch64-linux-gnu-g++ >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
           echo "== arm: left out, no cross compiler or emulator"
@@ -29,7 +39,7 @@ for kind in "${@:-plain address thread arm}"; do
         fi
         check arm -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
           -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_EXE_LINKER_FLAGS=-static
-        qemu-aarch64 -cpu max "$root/build/check-arm/kernels_test" ;;
+        run arm qemu-aarch64 -cpu max ;;
       *) echo "unknown check: $one" >&2 && exit 2 ;;
     esac
   done

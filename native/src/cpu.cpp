@@ -1,7 +1,9 @@
 #include "cpu.h"
 
 #include <sched.h>
-#if defined(__aarch64__)
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
 
@@ -67,20 +69,33 @@ double cgroup_limit() {
   return least;
 }
 
+#if defined(__x86_64__)
+// Features whose names not every compiler knows. Their registers are AVX's, which is asked for too.
+bool has_f16c() {
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c >> 29 & 1u) != 0;
+}
+
+bool has_avxvnni() {
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1u) != 0;
+}
+#endif
+
 }  // namespace
 
 std::vector<std::string> supported_isas() {
   std::vector<std::string> names;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("f16c");
+  const bool avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq");
   if (avx512 && __builtin_cpu_supports("avx512vnni")) names.push_back("avx512vnni");
   // 256-bit dot products beat 512-bit multiplies without them.
-  if (avx2 && __builtin_cpu_supports("avxvnni")) names.push_back("avxvnni");
+  if (avx2 && has_avxvnni()) names.push_back("avxvnni");
   if (avx512) names.push_back("avx512");
   if (avx2) names.push_back("avx2");
 #elif defined(__aarch64__)

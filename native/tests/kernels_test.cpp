@@ -233,6 +233,24 @@ void check_attention(const Kernels& k, int64_t dim) {
   }
 }
 
+// Vocabularies of any length, to the last element of no vector.
+void check_vocabularies(const Kernels& k) {
+  for (const size_t n : {1, 2, 3, 7, 15, 17, 33, 1023, 1025, 49153}) {
+    std::vector<float> x(n), terms(n);
+    for (float& value : x) value = normal();
+    x[n - 1] = 9.0f;
+    double want = 0;
+    for (const float value : x) want += std::exp(static_cast<double>(value) - 9.0);
+    const int64_t length = static_cast<int64_t>(n);
+    const std::string what = std::string(k.name) + " vocabulary of " + std::to_string(n);
+    expect(k.argmax(x.data(), length) == length - 1, what + ": argmax");
+    expect(k.largest(x.data(), length) == 9.0f, what + ": largest");
+    const double got = k.sum_exp(x.data(), 9.0f, 1.0f, terms.data(), length);
+    expect(std::abs(got - want) < 1e-5 * want, what + ": sum_exp");
+    expect(terms[n - 1] == 1.0f, what + ": the largest term");
+  }
+}
+
 class Counting final : public Job {
  public:
   explicit Counting(int phases) : phases_(phases) {}
@@ -270,7 +288,8 @@ int main() {
     const Kernels& kernels = kernels_named(isa);
     check_products(kernels, pool);
     check_functions(kernels);
-    for (const int64_t dim : {32, 64, 40, 256}) check_attention(kernels, dim);
+    check_vocabularies(kernels);
+    for (const int64_t dim : {32, 33, 40, 64, 80, 96, 128, 256}) check_attention(kernels, dim);
     std::printf("%s checked\n", isa.c_str());
   }
   std::printf("%s\n", failures == 0 ? "all kernels agree" : "some kernels disagree");

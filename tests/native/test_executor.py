@@ -4,12 +4,23 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from native_tools import ISAS, NO_TRANSFERS, Packed, executor, forced_isa, linear_steps, run, stored
+from native_tools import (
+    ISAS,
+    NO_TRANSFERS,
+    Packed,
+    address,
+    executor,
+    forced_isa,
+    linear_steps,
+    run,
+    stored,
+)
 
 from helios import _native
 from helios.errors import ConfigurationError, DeviceError
@@ -151,20 +162,24 @@ def test_transfers_before_and_after() -> None:
 
 def test_a_second_run_at_the_same_time_is_refused() -> None:
     runner = executor(ISAS[0])
-    x, y, packed = work(runner, 4000)
-    program = runner.load(linear_steps(x, [packed], [y]) * 50, (0, 4000, 0))
+    latch, begun = _native.Latch(), np.zeros(1, dtype=np.int32)
+    steps: Any = [
+        ("ones", {"count": 1, "out": address(begun)}),
+        ("await_input", {"latch": latch.address, "seconds": 60.0}),
+    ]
+    program = runner.load(steps, (0, 0, 0))
+    latch.hold()
     thread = threading.Thread(
-        target=runner.run, args=(program, (0, 4000, 0), NO_TRANSFERS, NO_TRANSFERS)
+        target=runner.run, args=(program, (0, 0, 0), NO_TRANSFERS, NO_TRANSFERS)
     )
     thread.start()
-    refused = False
-    while thread.is_alive() and not refused:
-        try:
-            runner.run(program, (0, 0, 0), NO_TRANSFERS, NO_TRANSFERS)
-        except DeviceError as error:
-            refused = "in progress" in str(error)
+    while not begun[0] and thread.is_alive():
+        time.sleep(0)
+    with pytest.raises(DeviceError, match="in progress"):
+        runner.run(program, (0, 0, 0), NO_TRANSFERS, NO_TRANSFERS)
+    latch.release()
     thread.join()
-    assert refused
+    runner.run(program, (0, 0, 0), NO_TRANSFERS, NO_TRANSFERS)
 
 
 def test_workspace_may_be_the_hosts() -> None:

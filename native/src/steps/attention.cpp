@@ -72,6 +72,8 @@ class PagedAttention final : public Step {
     if (dim_ > 512) throw Error("dim: heads wider than 512 are not supported");
     if (region_ >= 0 && dim_ % 32 != 0) throw Error("region: needs heads of a multiple of 32");
     if (region_ < 0 && out_ == nullptr) throw Error("out: needs an address without a region");
+    require_memory("pages", {pages_, page_tokens_, key_heads_, dim_, 4});
+    require_memory("table_rows", {table_rows_, table_columns_, 4});
     quant_.planes = planes_of(p);
     quant_.groups = heads_ * dim_ / 32;
     group_ = heads_ / key_heads_;
@@ -328,7 +330,10 @@ class CacheWrite final : public RowStep {
         table_columns_(p.positive("table_columns")),
         pages_(p.positive("pages")),
         page_tokens_(p.positive("page_tokens")),
-        type_(cache_dtype(p)) {}
+        type_(cache_dtype(p)) {
+    require_memory("pages", {pages_, page_tokens_, width_, 4});
+    require_memory("table_rows", {table_rows_, table_columns_, 4});
+  }
 
   uint32_t begin(const Context& context) override {
     for (int64_t t = 0; t < count_.of(context.extents); ++t) {

@@ -107,6 +107,7 @@ class Linear final : public Step {
       const Layout layout = static_cast<Layout>(
           checked("layouts", layouts[i], static_cast<int64_t>(Layout::FLAT)));
       if (rows[i] < 1 || rows[i] > kMost) throw Error("rows: must be positive, and possible");
+      require_memory("rows", {rows[i], columns_});
       if (outs[i] == 0 && gate_ < 0) throw Error("outs: needs an address");
       if (weights[i] == 0) throw Error("weights: needs an address");
       const bool integer = layout_spec(layout).group != 0;

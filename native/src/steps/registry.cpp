@@ -44,6 +44,12 @@ int64_t dtype_bytes(DType dtype) {
   }
 }
 
+void require_memory(const char* what, std::initializer_list<int64_t> sizes) {
+  int64_t nbytes = 1;
+  for (const int64_t size : sizes) nbytes = capped_product(nbytes, size);
+  if (nbytes >= kMost) throw Error(std::string(what) + ": no machine has memory for so many");
+}
+
 int64_t checked(const char* what, int64_t index, int64_t limit) {
   if (index < 0 || index >= limit)
     throw Error(std::string(what) + ": must lie between 0 and " + std::to_string(limit - 1) +

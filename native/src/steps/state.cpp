@@ -15,7 +15,9 @@ class StateWrite final : public RowStep {
         index_(p.pointer<const int32_t>("rows")),
         value_(p.optional_pointer<const uint8_t>("value")),
         bytes_(p.positive("bytes")),
-        limit_(p.positive("state_rows")) {}
+        limit_(p.positive("state_rows")) {
+    require_memory("state_rows", {limit_, bytes_});
+  }
 
   uint32_t begin(const Context& context) override {
     for (int64_t b = 0; b < count_.of(context.extents); ++b) checked("rows", index_[b], limit_);
@@ -53,7 +55,9 @@ class StateAdd final : public Step {
         column_(p.optional_pointer<const int32_t>("column")),
         value_(p.optional_pointer<const int32_t>("value")),
         limit_(p.positive("state_rows")),
-        columns_(p.positive("columns")) {}
+        columns_(p.positive("columns")) {
+    require_memory("state_rows", {limit_, columns_, 4});
+  }
 
   void plan(Workspace&, const Extents&) override {}
   void attach(const Workspace&) override {}
@@ -89,7 +93,9 @@ class CurrentPage final : public Step {
         out_(p.pointer<int32_t>("out")),
         table_rows_(p.positive("table_rows")),
         table_columns_(p.positive("table_columns")),
-        page_tokens_(p.positive("page_tokens")) {}
+        page_tokens_(p.positive("page_tokens")) {
+    require_memory("table_rows", {table_rows_, table_columns_, 4});
+  }
 
   void plan(Workspace&, const Extents&) override {}
   void attach(const Workspace&) override {}

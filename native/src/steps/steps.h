@@ -1,6 +1,7 @@
 // The families of steps: each builds the steps of its kinds, or returns null for another's.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,8 @@ DType dtype_of(const Params& params, const std::string& name);
 int64_t dtype_bytes(DType dtype);
 // Bytes of a quantised activation, as `planes`: 1 or 2.
 int planes_of(const Params& params);
+// Refuses a shape that no memory holds, so that no offset into it overflows. No size is negative.
+void require_memory(const char* what, std::initializer_list<int64_t> sizes);
 // Refuses an index that the host or an earlier step got wrong.
 int64_t checked(const char* what, int64_t index, int64_t limit);
 

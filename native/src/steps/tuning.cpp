@@ -43,11 +43,12 @@ class TuneLinear final : public Step {
         planes_(p.integer("planes")),
         choices_(p.pointer<int32_t>("choices")),
         places_(p.positive("places")),
-        budget_(p.integer("budget")),
+        budget_(checked("budget", p.integer("budget"), kMost)),
         trials_told_(p.optional_pointer<int64_t>("trials")) {
     const int64_t layout =
         checked("layout", p.integer("layout"), static_cast<int64_t>(Layout::FLAT));
     nibbles_ = layout_spec(static_cast<Layout>(layout)).bits == 4;
+    require_memory("rows", {rows_, columns_});
     if (weights_.empty()) throw Error("weights: must not be empty");
     if (planes_ < 0 || planes_ > 2) throw Error("planes: must lie between 0 and 2");
     inner_params_.set("count", std::string("T"));
