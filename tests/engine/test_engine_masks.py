@@ -4,41 +4,20 @@ import threading
 from collections.abc import Callable, Sequence
 
 import pytest
+from test_engine import SHAPE
 
-from helios.contract.operation import Operation
 from helios.contract.submission import (
     Completion,
     Geometry,
     LaneMasks,
     Sampling,
     Submission,
-    Variant,
 )
 from helios.engine.engine import Engine
 from helios.engine.messages import Event, Failed, Finished, FinishReason, Generate, Tokens
 from helios.runtime.simulated import SimulatedDevice
 
-VOCABULARY = 97
-SHAPE = Geometry(
-    context_tokens=64,
-    page_tokens=4,
-    pages=32,
-    slots=4,
-    snapshots=4,
-    vocabulary=VOCABULARY,
-    input_vocabulary=VOCABULARY,
-    variants=tuple(
-        Variant(operation.name.lower(), operation, 4, 4 if operation is Operation.DECODE else 16)
-        for operation in (
-            Operation.INITIALIZE,
-            Operation.RESUME,
-            Operation.RESTORE,
-            Operation.PREFILL,
-            Operation.DECODE,
-            Operation.MIXED,
-        )
-    ),
-)
+VOCABULARY = SHAPE.vocabulary
 
 
 class Diary:
@@ -202,6 +181,20 @@ def test_several_constrained_requests_share_a_step() -> None:
     assert all(token % 2 == 0 for sink in sinks[:2] for token in sink.tokens)
 
 
+class Linger:
+    """Makes the computing of one mask last until the test lets it end."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+        self.entered = threading.Event()
+        self.hold = threading.Event()
+
+    def __call__(self, number: int) -> None:
+        if number == self._at:
+            self.entered.set()
+            assert self.hold.wait(60)
+
+
 @pytest.mark.parametrize("masks_before", [1, 3])
 def test_a_monitor_that_raises_ends_its_own_request_only(masks_before: int) -> None:
     def stumble(number: int) -> None:
@@ -229,21 +222,15 @@ def test_a_monitor_that_raises_ends_its_own_request_only(masks_before: int) -> N
 
 
 def test_a_slow_monitor_is_waited_for() -> None:
-    entered, hold = threading.Event(), threading.Event()
-
-    def linger(number: int) -> None:
-        if number == 3:
-            entered.set()
-            assert hold.wait(60)
-
+    linger = Linger(3)
     diary = Diary()
     engine = engine_of(diary, even=Even(linger))
     slow, plain = Listener(), Listener()
     engine.submit(generate(1), slow)
-    assert entered.wait(60)
+    assert linger.entered.wait(60)
     engine.submit(generate(2, grammar=None), plain)
     assert diary.entries[-1] == "submit masked", "the step is on its way meanwhile"
-    hold.set()
+    linger.hold.set()
     assert isinstance(slow.end(), Finished)
     assert isinstance(plain.end(), Finished)
     assert len(slow.tokens) == 6
@@ -251,20 +238,14 @@ def test_a_slow_monitor_is_waited_for() -> None:
 
 
 def test_a_request_cancelled_while_its_mask_is_computed_says_no_more() -> None:
-    entered, hold = threading.Event(), threading.Event()
-
-    def linger(number: int) -> None:
-        if number == 3:
-            entered.set()
-            assert hold.wait(60)
-
+    linger = Linger(3)
     diary = Diary()
     engine = engine_of(diary, even=Even(linger))
     sink, other = Listener(), Listener()
     engine.submit(generate(1, max_tokens=40), sink)
-    assert entered.wait(60)
+    assert linger.entered.wait(60)
     engine.cancel(1)
-    hold.set()
+    linger.hold.set()
     end = sink.end()
     assert isinstance(end, Finished)
     assert end.reason is FinishReason.CANCELLED
@@ -275,21 +256,15 @@ def test_a_request_cancelled_while_its_mask_is_computed_says_no_more() -> None:
 
 
 def test_closing_while_a_mask_is_computed_ends_everything() -> None:
-    entered, hold = threading.Event(), threading.Event()
-
-    def linger(number: int) -> None:
-        if number == 2:
-            entered.set()
-            assert hold.wait(60)
-
+    linger = Linger(2)
     diary = Diary()
     engine = engine_of(diary, even=Even(linger))
     sink = Listener()
     engine.submit(generate(1, max_tokens=40), sink)
-    assert entered.wait(60)
+    assert linger.entered.wait(60)
     closer = threading.Thread(target=engine.close)
     closer.start()
-    hold.set()
+    linger.hold.set()
     closer.join(60)
     assert not closer.is_alive()
     end = sink.end()
