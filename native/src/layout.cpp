@@ -67,7 +67,7 @@ int64_t block_bytes(const LayoutSpec& spec, int64_t columns) {
 }
 
 int64_t packed_bytes(const LayoutSpec& spec, int64_t rows, int64_t columns) {
-  if (rows < 0 || columns < 1 || rows > kMost / columns)
+  if (rows < 0 || columns < 1 || columns > kMost || rows > kMost / columns)
     throw Error("rows: there is no matrix of " + std::to_string(rows) + " rows and " +
                 std::to_string(columns) + " columns");
   if (spec.group != 0 && columns % kGroup != 0)

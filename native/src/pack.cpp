@@ -205,7 +205,7 @@ void pack(std::string_view storage, Layout layout, int64_t rows, int64_t columns
   Packer packer(from, to, rows, columns, source, destination);
   pool.run(packer);
   if (packer.overflowed())
-    throw Error("layout: a scale of this tensor does not fit 16 bits; use W4G32F");
+    throw Error("layout: a scale of this tensor does not fit 16 bits; store it as F32");
 }
 
 }  // namespace helios

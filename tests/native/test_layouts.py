@@ -48,6 +48,11 @@ def test_a_scale_that_overflows_the_layout_is_refused() -> None:
         Packed(executor("baseline"), "Q4_0", raw, 32)
 
 
+def test_more_columns_than_memory_holds_are_refused_even_without_rows() -> None:
+    with pytest.raises(DeviceError, match="there is no matrix of 0 rows"):
+        _native.packed_bytes("F32", 0, 2**63 - 1)
+
+
 def test_a_source_of_another_size_is_refused() -> None:
     runner = executor("baseline")
     out = np.zeros(4096, dtype=np.uint8)
