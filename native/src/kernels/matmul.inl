@@ -30,7 +30,7 @@ struct Traits {
   static constexpr int all_vectors = V * BLOCKS;
 };
 
-// Without wide dot products, activations of 16 bits are multiplied as words.
+// Where there are words, activations of 16 bits are multiplied as such and not as two planes.
 #ifdef HELIOS_WORDS
 constexpr bool kWords = true;
 #else
@@ -291,7 +291,7 @@ HK TileFunction tile_for(int tokens) {
 template <class T, int P>
 constexpr int tile_tokens() {
   if constexpr (T::blocks == 1) return kTokenTile;
-  return P == 1 ? 6 : 4;
+  return P == 1 || kWords ? 6 : 4;
 }
 
 template <class T, int P>

@@ -131,20 +131,26 @@ HK sums accumulate(sums s, bytes weights, bytes activations) {
   return _mm256_add_epi16(s, _mm256_maddubs_epi16(weights, activations));
 }
 HK vi finish(sums s) { return _mm256_madd_epi16(s, _mm256_set1_epi16(1)); }
+#endif
 
 // Words: two 16-bit numbers in each of W lanes. Those of activations are stored in the order in
 // which bytes are taken apart, columns 0, 2, 1, 3 of four.
 #define HELIOS_WORDS 1
 HK vi even_bytes(bytes b) { return _mm256_and_si256(b, _mm256_set1_epi16(255)); }
 HK vi odd_bytes(bytes b) { return _mm256_srli_epi16(b, 8); }
-HK vi add_pairs(vi s, vi a, vi b) { return _mm256_add_epi32(s, _mm256_madd_epi16(a, b)); }
+HK vi add_pairs(vi s, vi a, vi b) {
+#ifdef __AVXVNNI__
+  return _mm256_dpwssd_avx_epi32(s, a, b);
+#else
+  return _mm256_add_epi32(s, _mm256_madd_epi16(a, b));
+#endif
+}
 HK void store_word_pairs(int16_t* p, vi a) {
   const __m256i turned = _mm256_shuffle_epi32(a, 0xd8);
   const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(turned),
                                         _mm256_extracti128_si256(turned, 1));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), words);
 }
-#endif
 
 constexpr int kBlocks = 1;  // taken at once by matrix products
 constexpr int kTokenTile = 4;

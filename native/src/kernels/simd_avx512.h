@@ -126,18 +126,24 @@ HK sums accumulate(sums s, bytes weights, bytes activations) {
   return _mm512_add_epi16(s, _mm512_maddubs_epi16(weights, activations));
 }
 HK vi finish(sums s) { return _mm512_madd_epi16(s, _mm512_set1_epi16(1)); }
+#endif
 
 // Words: two 16-bit numbers in each of W lanes. Those of activations are stored in the order in
 // which bytes are taken apart, columns 0, 2, 1, 3 of four.
 #define HELIOS_WORDS 1
 HK vi even_bytes(bytes b) { return _mm512_and_si512(b, _mm512_set1_epi16(255)); }
 HK vi odd_bytes(bytes b) { return _mm512_srli_epi16(b, 8); }
-HK vi add_pairs(vi s, vi a, vi b) { return _mm512_add_epi32(s, _mm512_madd_epi16(a, b)); }
+HK vi add_pairs(vi s, vi a, vi b) {
+#ifdef __AVX512VNNI__
+  return _mm512_dpwssd_epi32(s, a, b);
+#else
+  return _mm512_add_epi32(s, _mm512_madd_epi16(a, b));
+#endif
+}
 HK void store_word_pairs(int16_t* p, vi a) {
   const __m512i turned = _mm512_shuffle_epi32(a, static_cast<_MM_PERM_ENUM>(0xd8));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(turned));
 }
-#endif
 
 constexpr int kBlocks = 2;  // taken at once by matrix products
 constexpr int kTokenTile = 8;
