@@ -57,11 +57,21 @@ void wake_all(std::atomic<uint64_t>& word) {
   syscall(SYS_futex, upper_half(word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-}  // namespace
+uint64_t phase_of(uint64_t ticket) { return ticket >> 32; }
+uint32_t chunks_of(uint64_t ticket) { return static_cast<uint32_t>(ticket); }
 
-Pool::Pool(int threads) : threads_(threads), owner_(getpid()) {
+int checked_threads(int threads) {
   if (threads < 1 || threads > 1024)
     throw Error("threads: must lie between 1 and 1024, got " + std::to_string(threads));
+  return threads;
+}
+
+}  // namespace
+
+Pool::Pool(int threads)
+    : threads_(checked_threads(threads)),
+      owner_(getpid()),
+      shares_(std::make_unique<Share[]>(static_cast<size_t>(threads))) {
   workers_ = std::make_unique<std::vector<std::thread>>();
   try {
     for (int i = 1; i < threads; ++i) {
@@ -106,48 +116,66 @@ void Pool::run(Job& job) {
   if (chunks == 0) return;
   publish(chunks);
   while (true) {
-    const uint64_t seen = ticket_.load(std::memory_order_acquire);
-    if ((seen >> kBits & kMask) == 0) return;  // the phase of no chunks ends a job
-    if (!work_once(0)) wait_beyond(seen);
+    const uint64_t ticket = ticket_.load(std::memory_order_acquire);
+    if (chunks_of(ticket) == 0) return;
+    if (!work(ticket, 0)) wait_beyond(ticket);
   }
 }
 
 void Pool::worker(int thread) {
   const PlainFloats floats;
   while (true) {
-    const uint64_t seen = ticket_.load(std::memory_order_acquire);
+    const uint64_t ticket = ticket_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_acquire)) return;
-    if (!work_once(thread)) wait_beyond(seen);
+    if (!work(ticket, thread)) wait_beyond(ticket);
   }
 }
 
-// Claims and runs one chunk, and the change of phase if it was the last. False if none was left.
-bool Pool::work_once(int thread) {
-  uint64_t ticket = ticket_.load(std::memory_order_acquire);
-  if ((ticket & kMask) >= (ticket >> kBits & kMask)) return false;
-  ticket = ticket_.fetch_add(1, std::memory_order_acq_rel);
-  const uint32_t index = static_cast<uint32_t>(ticket & kMask);
-  const uint32_t chunks = static_cast<uint32_t>(ticket >> kBits & kMask);
-  if (index >= chunks) return false;
-  job_->chunk(index, thread);
-  if (completed_.fetch_add(1, std::memory_order_acq_rel) + 1 == chunks) {
-    const uint32_t next = job_->advance(thread);
-    completed_.store(0, std::memory_order_relaxed);
-    publish(next);
+// Runs what is left of the thread's own chunks and of the others', and changes the phase if that
+// completes it. False if nothing was left.
+bool Pool::work(uint64_t ticket, int thread) {
+  uint32_t done = 0, index = 0;
+  for (int i = 0; i < threads_; ++i) {
+    const End from = i == 0 ? End::FRONT : End::BACK;
+    for (; take(shares_[(thread + i) % threads_], phase_of(ticket), from, &index); ++done)
+      job_->chunk(index, thread);
   }
+  if (done == 0) return false;
+  // The phase can't change while chunks that were taken are not counted.
+  if (completed_.fetch_add(done, std::memory_order_acq_rel) + done == chunks_of(ticket))
+    publish(job_->advance(thread));
   return true;
 }
 
+bool Pool::take(Share& share, uint64_t phase, End from, uint32_t* index) {
+  uint64_t left = share.left.load(std::memory_order_acquire);
+  while (true) {
+    const uint64_t first = left >> kBits & kMask, end = left & kMask;
+    if (left >> 2 * kBits != (phase & kPhaseMask) || first >= end) return false;
+    const uint64_t rest = from == End::FRONT ? left + (uint64_t{1} << kBits) : left - 1;
+    if (!share.left.compare_exchange_weak(left, rest, std::memory_order_acq_rel)) continue;
+    *index = static_cast<uint32_t>(from == End::FRONT ? first : end - 1);
+    return true;
+  }
+}
+
 void Pool::publish(uint32_t chunks) {
-  const uint64_t sequence = (ticket_.load(std::memory_order_relaxed) >> 40) + 1;
-  ticket_.store(sequence << 40 | static_cast<uint64_t>(chunks) << kBits, std::memory_order_seq_cst);
+  const uint64_t phase = phase_of(ticket_.load(std::memory_order_relaxed)) + 1;
+  completed_.store(0, std::memory_order_relaxed);
+  const auto border = [&](int i) { return uint64_t{chunks} * i / threads_; };
+  for (int i = 0; i < threads_; ++i)
+    shares_[i].left.store(
+        (phase & kPhaseMask) << 2 * kBits | border(i) << kBits | border(i + 1),
+        std::memory_order_release);
+  // Whoever sees the new phase may start a job of its own, so this comes last.
+  ticket_.store(phase << 32 | chunks, std::memory_order_seq_cst);
   if (parked_.load(std::memory_order_seq_cst) > 0) wake_all(ticket_);
 }
 
-// Returns once a phase later than `seen` has been published.
-void Pool::wait_beyond(uint64_t seen) {
+// Returns once a later phase has been published.
+void Pool::wait_beyond(uint64_t ticket) {
   const auto changed = [&] {
-    return ticket_.load(std::memory_order_acquire) >> 40 != seen >> 40;
+    return phase_of(ticket_.load(std::memory_order_acquire)) != phase_of(ticket);
   };
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
@@ -157,7 +185,8 @@ void Pool::wait_beyond(uint64_t seen) {
     }
   } while (std::chrono::steady_clock::now() < deadline);
   parked_.fetch_add(1, std::memory_order_seq_cst);
-  while (ticket_.load(std::memory_order_seq_cst) >> 40 == seen >> 40) park(ticket_, seen);
+  while (phase_of(ticket_.load(std::memory_order_seq_cst)) == phase_of(ticket))
+    park(ticket_, ticket);
   parked_.fetch_sub(1, std::memory_order_relaxed);
 }
 

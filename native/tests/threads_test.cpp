@@ -1,11 +1,14 @@
 // Checks of what threads share, for the thread sanitizer: latches, executors, and runs at once.
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "executor.h"
 #include "latch.h"
+#include "pool.h"
 
 using namespace helios;
 
@@ -22,6 +25,47 @@ void expect(bool good, const char* what) {
 template <class T>
 int64_t address(T* pointer) {
   return reinterpret_cast<int64_t>(pointer);
+}
+
+// Phases of as many chunks as its list says, which must all be run once and in this order.
+class Phases final : public Job {
+ public:
+  explicit Phases(const std::vector<uint32_t>& chunks) : chunks_(chunks) {}
+
+  uint32_t advance(int) override {
+    expect(run_.load() == expected_, "a phase begins when every earlier chunk has been run");
+    for (uint32_t i = 0; i < (next_ > 0 ? chunks_[next_ - 1] : 0); ++i) {
+      expect(taken_[i].load() == 1, "a chunk is run once");
+      taken_[i].store(0);
+    }
+    if (next_ == chunks_.size()) return 0;
+    expected_ += chunks_[next_];
+    return chunks_[next_++];
+  }
+
+  void chunk(uint32_t index, int) override {
+    taken_[index].fetch_add(1);
+    run_.fetch_add(1);
+  }
+
+  bool complete() const { return next_ == chunks_.size() && run_.load() == expected_; }
+
+ private:
+  const std::vector<uint32_t> chunks_;
+  size_t next_ = 0;
+  uint32_t expected_ = 0;
+  std::atomic<uint32_t> run_{0};
+  std::atomic<int> taken_[64] = {};
+};
+
+// Runs that end while some threads have just come, and phases with fewer chunks than threads.
+void check_pool(int threads) {
+  Pool pool(threads);
+  for (uint32_t round = 0; round < 20'000; ++round) {
+    Phases job({1 + round % 7, 1, 64 - round % 64, 2});
+    pool.run(job);
+    expect(job.complete(), "a run returns when all phases are complete");
+  }
 }
 
 // A program that waits at a latch, and doubles what the host wrote meanwhile.
@@ -118,6 +162,7 @@ void check_two_executors() {
 
 int main() {
   check_time_out();
+  for (const int threads : {1, 2, 3, 5}) check_pool(threads);
   for (const int threads : {1, 3}) {
     check_latch(threads);
     check_refusal(threads);

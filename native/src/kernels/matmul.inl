@@ -197,7 +197,7 @@ HK void half_products(const uint8_t* data, int64_t next, int v0, const uint8_t* 
 
 // Weights stream from memory, so ask for what comes a few groups later. Past the end of the weights
 // this does nothing.
-constexpr int64_t kAhead = 3072, kFarAhead = 32 << 10;
+constexpr int64_t kAhead = 10240, kFarAhead = 32 << 10;
 
 template <int BYTES>
 HK void prefetch(const uint8_t* p) {
