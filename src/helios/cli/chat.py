@@ -3,23 +3,22 @@
 import sys
 from typing import Annotated, Any
 
-import typer
-
 from helios.cli.client import ChatError, Server
+from helios.cli.command import Argument, Option
 from helios.cli.console import JsonFlag, err, out, print_error, print_json
 
 HELP = "/clear forgets the conversation, /system TEXT sets the system prompt, /exit leaves"
 
 
 def chat(
-    prompt: Annotated[str, typer.Argument(help="Ask this once; without it, converse.")] = "",
-    url: Annotated[str, typer.Option(help="Address of the server.")] = "http://127.0.0.1:8000",
-    model: Annotated[str, typer.Option(help="Model id; the server's first if left out.")] = "",
-    system: Annotated[str, typer.Option(help="System prompt.")] = "",
-    temperature: Annotated[float | None, typer.Option(help="Sampling temperature.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Most tokens of an answer.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed, for answers that repeat.")] = None,
-    api_key: Annotated[str, typer.Option(envvar="HELIOS_API_KEY", help="Bearer key.")] = "",
+    prompt: Annotated[str, Argument(help="Ask this once; without it, converse.")] = "",
+    url: Annotated[str, Option(help="Address of the server.")] = "http://127.0.0.1:8000",
+    model: Annotated[str, Option(help="Model id; the server's first if left out.")] = "",
+    system: Annotated[str, Option(help="System prompt.")] = "",
+    temperature: Annotated[float | None, Option(help="Sampling temperature.")] = None,
+    max_tokens: Annotated[int | None, Option(help="Most tokens of an answer.")] = None,
+    seed: Annotated[int | None, Option(help="Seed, for answers that repeat.")] = None,
+    api_key: Annotated[str, Option(env="HELIOS_API_KEY", help="Bearer key.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Talk to a server. Ctrl-C stops an answer, Ctrl-D leaves."""

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 
+from helios.cli.command import Option
 from helios.errors import HeliosError
 
 out = Console()
 err = Console(stderr=True)
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+JsonFlag = Annotated[bool, Option(names=("--json",), help="Print JSON instead of tables.")]
 
 
 def print_json(data: Any) -> None:

@@ -1,24 +1,25 @@
 """`helios diff-runs`: where two captured runs differ, and from which step on."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.table import Table
 
+from helios.cli.command import Argument, Option
 from helios.cli.console import JsonFlag, out, print_json
 from helios.runtime.capture import ValueDifference, compare_dumps
 from helios.runtime.dump import read_dump
 
 
 def diff_runs(
-    left: Annotated[Path, typer.Argument(help="A dump of `helios run --capture`.")],
-    right: Annotated[Path, typer.Argument(help="Another one.")],
+    left: Annotated[Path, Argument(help="A dump of `helios run --capture`.")],
+    right: Annotated[Path, Argument(help="Another one.")],
     tolerance: Annotated[
-        float, typer.Option(min=0.0, help="Relative L2 difference up to which values agree.")
+        float, Option(min=0.0, help="Relative L2 difference up to which values agree.")
     ] = 1e-3,
     as_json: JsonFlag = False,
 ) -> None:
@@ -34,7 +35,7 @@ def diff_runs(
             out.print(f"{name}: {where}", highlight=False)
         out.print(_table(found), highlight=False)
     if any(difference.first_step is not None for difference in found):
-        raise typer.Exit(1)
+        sys.exit(1)
 
 
 def _plain(difference: ValueDifference) -> dict[str, Any]:

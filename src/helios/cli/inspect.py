@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from google.protobuf.json_format import MessageToDict
 from rich.table import Table
 
+from helios.cli.command import Argument, Option
 from helios.cli.console import JsonFlag, nbytes_text, out, print_json
 from helios.contract.kinds import WeightStorage as Storage
 from helios.core.reader import UnverifiedCore, authenticate, authorize
@@ -21,10 +21,8 @@ from helios.schema.program_pb2 import Operation
 
 
 def inspect(
-    core: Annotated[Path, typer.Argument(help="The core to look at.")],
-    program: Annotated[
-        str, typer.Option("--program", help="Print this program's text form instead.")
-    ] = "",
+    core: Annotated[Path, Argument(help="The core to look at.")],
+    program: Annotated[str, Option(help="Print this program's text form instead.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Show a core's contract, programs, weights and signer."""

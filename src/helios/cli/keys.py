@@ -3,20 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.table import Table
 
+from helios.cli.command import Argument
 from helios.cli.console import JsonFlag, out, print_json
 from helios.core.keys import PublicKey, SigningKey
 from helios.core.trust import TrustStore, local_publisher
 
-app = typer.Typer(help="Signing keys and the trust store.", no_args_is_help=True)
-
-Namespace = Annotated[str, typer.Argument(help="Publisher namespace, such as acme/models.")]
-Key = Annotated[str, typer.Argument(help="Public key, as `helios keys list` prints it.")]
+Namespace = Annotated[str, Argument(help="Publisher namespace, such as acme/models.")]
+Key = Annotated[str, Argument(help="Public key, as `helios keys list` prints it.")]
 
 
-@app.command("list")
 def list_keys(as_json: JsonFlag = False) -> None:
     """List trusted namespaces and their keys."""
     entries = TrustStore().entries()
@@ -30,7 +27,6 @@ def list_keys(as_json: JsonFlag = False) -> None:
     out.print(table)
 
 
-@app.command("local")
 def local(as_json: JsonFlag = False) -> None:
     """Show the local publisher, making its key if there is none yet."""
     namespace, key = local_publisher()
@@ -40,9 +36,8 @@ def local(as_json: JsonFlag = False) -> None:
         out.print(f"{namespace}\n{key.public.text}", highlight=False)
 
 
-@app.command("new")
 def new(
-    path: Annotated[Path, typer.Argument(help="File to write the private key to.")],
+    path: Annotated[Path, Argument(help="File to write the private key to.")],
     as_json: JsonFlag = False,
 ) -> None:
     """Make a signing key. Keep the file private; give the public key away."""
@@ -54,7 +49,6 @@ def new(
         out.print(f"wrote {path}\npublic key: {key.public.text}", highlight=False)
 
 
-@app.command("trust")
 def trust(namespace: Namespace, key: Key, as_json: JsonFlag = False) -> None:
     """Let a key sign for a namespace."""
     parsed = PublicKey.parse(key)
@@ -65,7 +59,6 @@ def trust(namespace: Namespace, key: Key, as_json: JsonFlag = False) -> None:
         out.print(f"{namespace} may now be signed by {parsed.id}", highlight=False)
 
 
-@app.command("distrust")
 def distrust(namespace: Namespace, key: Key, as_json: JsonFlag = False) -> None:
     """Let a key sign for a namespace no longer."""
     parsed = PublicKey.parse(key)
@@ -74,3 +67,13 @@ def distrust(namespace: Namespace, key: Key, as_json: JsonFlag = False) -> None:
         print_json({"namespace": namespace, "key_id": parsed.id, "trusted": False})
     else:
         out.print(f"{namespace} may no longer be signed by {parsed.id}", highlight=False)
+
+
+HELP = "Signing keys and the trust store."
+COMMANDS = {
+    "list": list_keys,
+    "local": local,
+    "new": new,
+    "trust": trust,
+    "distrust": distrust,
+}

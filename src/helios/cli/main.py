@@ -4,38 +4,35 @@ import gc
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
+import click
 
 import helios
+from helios.cli.command import command
 from helios.errors import HeliosError
 
 _COMMANDS = ("prepare", "plan", "serve", "chat", "inspect", "verify", "keys", "run", "diff-runs")
 
 
-def build(words: Sequence[str]) -> typer.Typer:
+def build(words: Sequence[str]) -> click.Group:
     """The command line for these arguments: every subcommand, or the one that they name."""
-    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-    app.callback(invoke_without_command=True)(_root)
+    app = click.Group(help="Helios prepares language models into signed cores, and serves them.")
+    click.version_option(helios.__version__, message="helios %(version)s")(app)
     named = next((word for word in words if not word.startswith("-")), "")
     for name in [named] if named in _COMMANDS else _COMMANDS:
-        module = importlib.import_module(f"helios.cli.{name.replace('-', '_')}")
-        group: typer.Typer | None = getattr(module, "app", None)
-        if group is not None:
-            app.add_typer(group, name=name)
-        else:
-            app.command(name)(getattr(module, name.replace("-", "_")))
+        app.add_command(_subcommand(name))
     return app
 
 
-def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    """Helios prepares language models into signed cores, and serves them."""
-    if version:
-        typer.echo(f"helios {helios.__version__}")
-        raise typer.Exit
+def _subcommand(name: str) -> click.Command:
+    word = name.replace("-", "_")
+    module = importlib.import_module(f"helios.cli.{word}")
+    if not hasattr(module, "COMMANDS"):
+        return command(name, getattr(module, word))
+    group = click.Group(name, help=module.HELP)
+    for each, function in module.COMMANDS.items():
+        group.add_command(command(each, function))
+    return group
 
 
 def main() -> None:
@@ -43,9 +40,9 @@ def main() -> None:
     try:
         # Importing makes objects to keep: looking for garbage among them is in vain.
         gc.disable()
-        command = build(sys.argv[1:])
+        app = build(sys.argv[1:])
         gc.enable()
-        command(prog_name="helios")
+        app(prog_name="helios")
     except HeliosError as error:
         from helios.cli.console import print_error
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from helios.cli.command import Argument, Option
 from helios.cli.console import JsonFlag, out, print_json
 from helios.cli.devices import device_catalog
 from helios.cli.models import is_core, packaged_folder, weight_layout
@@ -34,33 +33,27 @@ from helios.records import dataclass
 
 
 def plan(
-    model: Annotated[
-        str, typer.Argument(help="Core, GGUF file, checkpoint folder or short name.")
-    ] = "",
+    model: Annotated[str, Argument(help="Core, GGUF file, checkpoint folder or short name.")] = "",
     memory: Annotated[
-        str, typer.Option(help="Budget: bytes as 8GiB, or a fraction of what is free as 0.5.")
+        str, Option(help="Budget: bytes as 8GiB, or a fraction of what is free as 0.5.")
     ] = "",
-    context: Annotated[int | None, typer.Option(help="Tokens of context; checked.")] = None,
-    concurrency: Annotated[int | None, typer.Option(help="Requests at once; checked.")] = None,
-    batch_tokens: Annotated[int | None, typer.Option(help="Tokens of one step; checked.")] = None,
-    pages: Annotated[int | None, typer.Option(help="Cache pages; checked.")] = None,
-    snapshots: Annotated[int | None, typer.Option(help="Snapshot rows; checked.")] = None,
-    device: Annotated[
-        str, typer.Option(help="cpu, cpu:avx512, reference, or a catalog file.")
-    ] = "cpu",
-    numerics: Annotated[str, typer.Option(help="Numerical profile of the CPU.")] = "",
-    threads: Annotated[int, typer.Option(min=0, help="Threads of the CPU; 0: all.")] = 0,
+    context: Annotated[int | None, Option(help="Tokens of context; checked.")] = None,
+    concurrency: Annotated[int | None, Option(help="Requests at once; checked.")] = None,
+    batch_tokens: Annotated[int | None, Option(help="Tokens of one step; checked.")] = None,
+    pages: Annotated[int | None, Option(help="Cache pages; checked.")] = None,
+    snapshots: Annotated[int | None, Option(help="Snapshot rows; checked.")] = None,
+    device: Annotated[str, Option(help="cpu, cpu:avx512, reference, or a catalog file.")] = "cpu",
+    numerics: Annotated[str, Option(help="Numerical profile of the CPU.")] = "",
+    threads: Annotated[int, Option(min=0, help="Threads of the CPU; 0: all.")] = 0,
     materialize: Annotated[
-        list[str] | None, typer.Option(help="Allow an approximate layout: NAME=BOUND.")
+        list[str] | None, Option(help="Allow an approximate layout: NAME=BOUND.")
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say why each provider was chosen or rejected.")
+        bool, Option(names=("--explain",), help="Say why each provider was chosen or rejected.")
     ] = False,
-    diff: Annotated[
-        Path | None, typer.Option(help="Compare with a plan that --json wrote.")
-    ] = None,
+    diff: Annotated[Path | None, Option(help="Compare with a plan that --json wrote.")] = None,
     write_catalog: Annotated[
-        Path | None, typer.Option(help="Write the device's catalog to this file.")
+        Path | None, Option(help="Write the device's catalog to this file.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.table import Table
 
+from helios.cli.command import Argument, Option
 from helios.cli.console import JsonFlag, byte_progress, nbytes_text, out, print_json
 from helios.cli.models import packaged_folder
 from helios.core.keys import SigningKey
@@ -24,25 +24,23 @@ from helios.ignition.preparation.syntax_names import (
 from helios.ignition.recipes.packaged import PACKAGED
 
 Context = Annotated[
-    int | None, typer.Option(help="Longest context, in tokens; default: the model's own.")
+    int | None, Option(help="Longest context, in tokens; default: the model's own.")
 ]
-Concurrency = Annotated[int, typer.Option(help="Requests that may run at once.")]
-PrefillTokens = Annotated[int | None, typer.Option(help="Prompt tokens of one step.")]
-ScoredTokens = Annotated[int | None, typer.Option(help="Scored prompt tokens of one step.")]
-PageTokens = Annotated[int, typer.Option(help="Tokens of one cache page, a power of two.")]
+Concurrency = Annotated[int, Option(help="Requests that may run at once.")]
+PrefillTokens = Annotated[int | None, Option(help="Prompt tokens of one step.")]
+ScoredTokens = Annotated[int | None, Option(help="Scored prompt tokens of one step.")]
+PageTokens = Annotated[int, Option(help="Tokens of one cache page, a power of two.")]
 Layout = Annotated[
     str,
-    typer.Option(
+    Option(
         help="Matrices as the source stores them (source), or as the CPU's kernels read them (cpu)."
     ),
 ]
-CacheType = Annotated[str, typer.Option(help="Element type of the cache: f16, bf16 or f32.")]
+CacheType = Annotated[str, Option(help="Element type of the cache: f16, bf16 or f32.")]
 DEFAULTS = PrepareOptions()
 
 
-def _list_syntaxes(asked: bool) -> None:
-    if not asked:
-        return
+def _list_syntaxes() -> None:
     table = Table("option", "name", "written by", box=None)
     for option, names in (
         ("--tool-syntax", TOOL_SYNTAXES),
@@ -51,12 +49,11 @@ def _list_syntaxes(asked: bool) -> None:
         for name in names:
             table.add_row(option, name, WRITTEN_BY[name])
     out.print(table)
-    raise typer.Exit
 
 
 def prepare(
-    source: Annotated[str, typer.Argument(help="GGUF file, Hugging Face folder or short name.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The core to write.")],
+    source: Annotated[str, Argument(help="GGUF file, Hugging Face folder or short name.")],
+    output: Annotated[Path, Option(names=("--output", "-o"), help="The core to write.")],
     context: Context = None,
     concurrency: Concurrency = DEFAULTS.concurrency,
     prefill_tokens: PrefillTokens = None,
@@ -64,35 +61,33 @@ def prepare(
     page_tokens: PageTokens = DEFAULTS.page_tokens,
     cache_dtype: CacheType = DEFAULTS.cache_dtype,
     layout: Layout = DEFAULTS.layout,
-    served_id: Annotated[str | None, typer.Option(help="Model id that clients use.")] = None,
-    alias: Annotated[list[str] | None, typer.Option(help="Another id; may be repeated.")] = None,
+    served_id: Annotated[str | None, Option(help="Model id that clients use.")] = None,
+    alias: Annotated[list[str] | None, Option(help="Another id; may be repeated.")] = None,
     chat_template: Annotated[
-        Path | None, typer.Option(help="File of a chat template to use instead of the model's.")
+        Path | None, Option(help="File of a chat template to use instead of the model's.")
     ] = None,
     tool_syntax: Annotated[
-        str | None, typer.Option(help="How the model writes tool calls; default: recognised.")
+        str | None, Option(help="How the model writes tool calls; default: recognised.")
     ] = None,
     no_tool_syntax: Annotated[
-        bool, typer.Option("--no-tool-syntax", help="Prepare it without tools.")
+        bool, Option(names=("--no-tool-syntax",), help="Prepare it without tools.")
     ] = False,
     reasoning_syntax: Annotated[
-        str | None, typer.Option(help="How the model marks reasoning; default: recognised.")
+        str | None, Option(help="How the model marks reasoning; default: recognised.")
     ] = None,
     no_reasoning_syntax: Annotated[
-        bool, typer.Option("--no-reasoning-syntax", help="Take reasoning for ordinary text.")
+        bool, Option(names=("--no-reasoning-syntax",), help="Take reasoning for ordinary text.")
     ] = False,
     thinking_switch: Annotated[
         list[str] | None,
-        typer.Option(help="Template variable that switches reasoning; may be repeated."),
+        Option(help="Template variable that switches reasoning; may be repeated."),
     ] = None,
     list_syntaxes: Annotated[
         bool,
-        typer.Option(
-            "--list-syntaxes", callback=_list_syntaxes, is_eager=True, help="Name them and exit."
-        ),
+        Option(names=("--list-syntaxes",), instead=_list_syntaxes, help="Name them and exit."),
     ] = False,
-    key: Annotated[Path | None, typer.Option(help="Private key; default: the local one.")] = None,
-    namespace: Annotated[str, typer.Option(help="Publisher namespace of that key.")] = "",
+    key: Annotated[Path | None, Option(help="Private key; default: the local one.")] = None,
+    namespace: Annotated[str, Option(help="Publisher namespace of that key.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Prepare a checkpoint into a signed core."""

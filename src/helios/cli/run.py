@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from helios.cli.command import Argument, Option
 from helios.cli.console import JsonFlag, byte_progress, out, print_json
 from helios.cli.devices import device_runtime
 from helios.cli.models import require_acceptance, resolve, weight_layout
@@ -23,27 +22,25 @@ from helios.runtime.single import SingleRequest
 
 
 def run(
-    model: Annotated[str, typer.Argument(help="Core, GGUF file, folder, or short name.")],
-    prompt: Annotated[str, typer.Option(help="Text, taken as it is.")] = "",
-    tokens: Annotated[str, typer.Option(help="A prompt of token ids instead: 1,2,3.")] = "",
-    force: Annotated[
-        str, typer.Option(help="Consume these token ids instead of the sampled ones.")
-    ] = "",
-    count: Annotated[int, typer.Option(min=1, help="Steps: the prompt, then one token each.")] = 8,
+    model: Annotated[str, Argument(help="Core, GGUF file, folder, or short name.")],
+    prompt: Annotated[str, Option(help="Text, taken as it is.")] = "",
+    tokens: Annotated[str, Option(help="A prompt of token ids instead: 1,2,3.")] = "",
+    force: Annotated[str, Option(help="Consume these token ids instead of the sampled ones.")] = "",
+    count: Annotated[int, Option(min=1, help="Steps: the prompt, then one token each.")] = 8,
     capture: Annotated[
         list[str] | None,
-        typer.Option(help="Values to keep, as 'layers.*.attention'; may be repeated."),
+        Option(help="Values to keep, as 'layers.*.attention'; may be repeated."),
     ] = None,
-    steps: Annotated[str, typer.Option(help="Steps to keep values of: FIRST:LAST.")] = "",
+    steps: Annotated[str, Option(help="Steps to keep values of: FIRST:LAST.")] = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write kept values to this file.")
+        Path | None, Option(names=("--output", "-o"), help="Write kept values to this file.")
     ] = None,
-    chunk: Annotated[int, typer.Option(min=0, help="Prompt tokens of one submission.")] = 0,
-    device: Annotated[str, typer.Option(help="Device runtime: cpu or reference.")] = "cpu",
-    numerics: Annotated[str, typer.Option(help="Numerical profile of the CPU.")] = "",
-    threads: Annotated[int, typer.Option(min=0, help="Threads of the CPU; 0: all.")] = 0,
-    memory: Annotated[str, typer.Option(help="Memory budget: bytes or a fraction.")] = "",
-    accept: Annotated[str, typer.Option(help="Publisher namespace that you accept.")] = "",
+    chunk: Annotated[int, Option(min=0, help="Prompt tokens of one submission.")] = 0,
+    device: Annotated[str, Option(help="Device runtime: cpu or reference.")] = "cpu",
+    numerics: Annotated[str, Option(help="Numerical profile of the CPU.")] = "",
+    threads: Annotated[int, Option(min=0, help="Threads of the CPU; 0: all.")] = 0,
+    memory: Annotated[str, Option(help="Memory budget: bytes or a fraction.")] = "",
+    accept: Annotated[str, Option(help="Publisher namespace that you accept.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Run one request greedily, outside any server, and keep chosen intermediate values.

@@ -8,8 +8,7 @@ import gc
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from helios.cli.command import Argument, Option
 from helios.cli.models import require_acceptance, resolve, weight_layout
 from helios.compile.report import StartupReport
 from helios.core.reader import authenticate, authorize
@@ -17,44 +16,43 @@ from helios.core.trust import TrustStore
 from helios.server.settings import DEFAULT_HOST, DEFAULT_PORT, Limits
 
 Memory = Annotated[
-    str, typer.Option(help="Memory budget: bytes, 2GiB, or a fraction such as 0.5; default: auto.")
+    str, Option(help="Memory budget: bytes, 2GiB, or a fraction such as 0.5; default: auto.")
 ]
 
 
 def serve(
-    model: Annotated[str, typer.Argument(help="Core, GGUF file, folder, or short name.")],
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = DEFAULT_HOST,
-    port: Annotated[
-        int, typer.Option(help="Port to listen on; 0 takes a free one.")
-    ] = DEFAULT_PORT,
-    device: Annotated[str, typer.Option(help="Device runtime: cpu or reference.")] = "cpu",
+    model: Annotated[str, Argument(help="Core, GGUF file, folder, or short name.")],
+    host: Annotated[str, Option(help="Address to listen on.")] = DEFAULT_HOST,
+    port: Annotated[int, Option(help="Port to listen on; 0 takes a free one.")] = DEFAULT_PORT,
+    device: Annotated[str, Option(help="Device runtime: cpu or reference.")] = "cpu",
     memory: Memory = "",
-    context: Annotated[int | None, typer.Option(help="Tokens of context; checked.")] = None,
-    concurrency: Annotated[int | None, typer.Option(help="Requests at once; checked.")] = None,
-    batch_tokens: Annotated[int | None, typer.Option(help="Tokens of one step; checked.")] = None,
-    pages: Annotated[int | None, typer.Option(help="Cache pages; checked.")] = None,
-    numerics: Annotated[str, typer.Option(help="Numerical profile of the CPU: a8, a16, f32.")] = "",
-    threads: Annotated[int, typer.Option(min=0, help="Threads of the CPU; 0: all.")] = 0,
+    context: Annotated[int | None, Option(help="Tokens of context; checked.")] = None,
+    concurrency: Annotated[int | None, Option(help="Requests at once; checked.")] = None,
+    batch_tokens: Annotated[int | None, Option(help="Tokens of one step; checked.")] = None,
+    pages: Annotated[int | None, Option(help="Cache pages; checked.")] = None,
+    numerics: Annotated[str, Option(help="Numerical profile of the CPU: a8, a16, f32.")] = "",
+    threads: Annotated[int, Option(min=0, help="Threads of the CPU; 0: all.")] = 0,
     materialize: Annotated[
-        list[str] | None, typer.Option(help="Allow an approximate layout: NAME=BOUND.")
+        list[str] | None, Option(help="Allow an approximate layout: NAME=BOUND.")
     ] = None,
     step_tokens: Annotated[
-        int, typer.Option(help="Most tokens of a step that decodes, for latency; 0: no bound.")
+        int, Option(help="Most tokens of a step that decodes, for latency; 0: no bound.")
     ] = 0,
-    prefix_cache: Annotated[bool, typer.Option(help="Reuse the history of equal prefixes.")] = True,
-    accept: Annotated[str, typer.Option(help="Publisher namespace that you accept.")] = "",
-    queue: Annotated[int, typer.Option(help="Requests that may wait.")] = Limits().queue_capacity,
+    prefix_cache: Annotated[bool, Option(help="Reuse the history of equal prefixes.")] = True,
+    accept: Annotated[str, Option(help="Publisher namespace that you accept.")] = "",
+    queue: Annotated[int, Option(help="Requests that may wait.")] = Limits().queue_capacity,
     api_key: Annotated[
-        str, typer.Option(envvar="HELIOS_API_KEY", help="Ask clients for this bearer key.")
+        str, Option(env="HELIOS_API_KEY", help="Ask clients for this bearer key.")
     ] = "",
     sse_keep_alive: Annotated[
-        float, typer.Option(min=0, help="Seconds before a silent stream gets a comment; 0: never.")
+        float, Option(min=0, help="Seconds before a silent stream gets a comment; 0: never.")
     ] = Limits().sse_keep_alive,
     no_tuning: Annotated[
-        bool, typer.Option("--no-tuning", help="Keep neutral choices; saves a moment at start-up.")
+        bool,
+        Option(names=("--no-tuning",), help="Keep neutral choices; saves a moment at start-up."),
     ] = False,
-    refresh: Annotated[bool, typer.Option(help="Prepare a checkpoint again.")] = False,
-    report: Annotated[Path | None, typer.Option(help="Write the start-up report here.")] = None,
+    refresh: Annotated[bool, Option(help="Prepare a checkpoint again.")] = False,
+    report: Annotated[Path | None, Option(help="Write the start-up report here.")] = None,
 ) -> None:
     """Serve a model. A checkpoint is prepared first, once, under the local publisher."""
     gc.disable()  # until requests come: what is made before them stays

@@ -3,15 +3,14 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from helios.cli.command import Argument
 from helios.cli.console import JsonFlag, byte_progress, nbytes_text, out, print_json
 from helios.core.reader import authenticate
 from helios.core.trust import TrustStore
 
 
 def verify(
-    core: Annotated[Path, typer.Argument(help="The core to check.")],
+    core: Annotated[Path, Argument(help="The core to check.")],
     as_json: JsonFlag = False,
 ) -> None:
     """Check a core's signature and every stored byte; exit 1 if anything is wrong."""
