@@ -1,16 +1,14 @@
 """Text to tokens and back, with the exact bytes of every token."""
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
-
-import tokenizers
 
 from helios.errors import ContractError
 from helios.frontend.detokenizer import Detokenizer, LeadingSpace
 from helios.frontend.parsing import Piece
 from helios.frontend.token_bytes import TokenSpelling, read_spelling
+from helios.frontend.tokenizer_file import read_tokenizer
 
 
 class Tokenizer:
@@ -22,8 +20,7 @@ class Tokenizer:
 
     def __init__(self, source: str) -> None:
         try:
-            self._tokenizer = tokenizers.Tokenizer.from_str(source)
-            layout = json.loads(source)
+            self._tokenizer, layout = read_tokenizer(source)
         except Exception as error:
             raise ContractError(
                 f"the tokenizer can't be read: {error}",
