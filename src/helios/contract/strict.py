@@ -7,14 +7,13 @@ they carry meaning that an old reader would miss, so an old reader must refuse t
 import math
 from collections.abc import Iterator
 from functools import cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from helios.errors import HeliosError
-from helios.records import dataclass
 
 MAX_BYTES = 256 << 20
 """The largest serialised message that is parsed at all."""
@@ -90,15 +89,23 @@ def _items(message: Message, field: str) -> Iterator[tuple[str, object]]:
             yield where, value
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(NamedTuple):
     """A field that has to be looked at: for what is within it, as an enum, or as a real number."""
 
     name: str
     repeated: bool
-    within: bool
+    within: Descriptor | None
     numbers: frozenset[int]
     enum: str
+
+
+class _Fault(NamedTuple):
+    """Something that is refused: where it stands in a message, what is wrong and what would do."""
+
+    where: str
+    message: str
+    value: object
+    remedy: str
 
 
 @cache
@@ -106,8 +113,10 @@ def _looks(descriptor: Descriptor) -> tuple[_Look, ...]:
     """The fields of a message type to look at. Most types have none, which makes this fast."""
     found = []
     for field in descriptor.fields:
-        within = field.message_type is not None and bool(_looks(field.message_type))
-        if within or field.enum_type is not None or field.type in _REAL:
+        within = field.message_type
+        if within is not None and not _looks(within):
+            within = None
+        if within is not None or field.enum_type is not None or field.type in _REAL:
             numbers = frozenset(field.enum_type.values_by_number) if field.enum_type else ()
             enum = field.enum_type.name if field.enum_type else ""
             found.append(_Look(field.name, field.is_repeated, within, frozenset(numbers), enum))
@@ -115,29 +124,37 @@ def _looks(descriptor: Descriptor) -> tuple[_Look, ...]:
 
 
 def _check_values(message: Message, field: str, error: type[HeliosError]) -> None:
-    for look in _looks(message.DESCRIPTOR):
-        where = f"{field}.{look.name}"
-        if not look.repeated:
-            if not look.within or message.HasField(look.name):
-                _check_value(look, getattr(message, look.name), where, error)
+    fault = _fault(message, _looks(message.DESCRIPTOR))
+    if fault is not None:
+        where = f"{field}.{fault.where}"
+        raise error(fault.message, field=where, value=fault.value, remedy=fault.remedy)
+
+
+def _fault(message: Message, looks: tuple[_Look, ...]) -> _Fault | None:
+    """The first fault in a message. Names of places are made once there is one: most are good."""
+    for look in looks:
+        name = look.name
+        if look.repeated:
+            items = getattr(message, name)
+            if len(items) > MAX_ITEMS:
+                return _Fault(name, "too many entries", len(items), "split it")
+        elif look.within is None or message.HasField(name):
+            items = (getattr(message, name),)
+        else:
             continue
-        items = getattr(message, look.name)
-        if len(items) > MAX_ITEMS:
-            raise error("too many entries", field=where, value=len(items), remedy="split it")
+        within = None if look.within is None else _looks(look.within)
         for index, item in enumerate(items):
-            _check_value(look, item, f"{where}[{index}]", error)
+            fault = _value_fault(look, item) if within is None else _fault(item, within)
+            if fault is not None:
+                where = f"{name}[{index}]" if look.repeated else name
+                return fault._replace(where=f"{where}.{fault.where}" if fault.where else where)
+    return None
 
 
-def _check_value(look: _Look, value: object, where: str, error: type[HeliosError]) -> None:
-    if isinstance(value, Message):
-        _check_values(value, where, error)
-    elif look.numbers:
+def _value_fault(look: _Look, value: float) -> _Fault | None:
+    if look.numbers:
         if value not in look.numbers:
-            raise error(
-                f"unknown {look.enum}",
-                field=where,
-                value=value,
-                remedy="use a release that knows it",
-            )
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise error("must be finite", field=where, value=value, remedy="correct the number")
+            return _Fault("", f"unknown {look.enum}", value, "use a release that knows it")
+    elif not math.isfinite(value):
+        return _Fault("", "must be finite", value, "correct the number")
+    return None

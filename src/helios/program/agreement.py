@@ -4,7 +4,7 @@ A contract is validated on its own, a program is verified on its own; here each 
 against its program, so that packing, scheduling and loading may rely on either.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from helios.contract.kinds import Access, IndexKind, ValueSource
 from helios.contract.operation import Operation
@@ -38,11 +38,12 @@ def check_graph(contract: PreparedContract, graph: PreparedGraph, program: Progr
     verify(program)
     _check_identity(graph.program, graph.operation, program)
     _check_extents(contract, graph, program)
-    _check_storage(contract, program)
-    _check_bindings(contract, graph, program)
+    buffers = program.buffers()
+    _check_storage(contract, program, buffers)
+    _check_bindings(contract, graph, buffers)
     _check_state(graph, program)
     check_completion(graph, program)
-    _check_tuned(program, {b.buffer for b in graph.tuned})
+    _check_tuned(program, buffers, {b.buffer for b in graph.tuned})
     _check_weights(contract, program)
     _check_vocabulary(contract, program)
     _check_pages(contract, program)
@@ -56,12 +57,13 @@ def check_tuning(contract: PreparedContract, tuning: TuningProgram, program: Pro
     for extent in program.extents:
         field = f"programs.{program.name}.extents.{extent.name}"
         raise _error(field, "nothing gives it a length at start-up", extent.name, "fix the shapes")
-    for buffer in program.buffers():
+    buffers = program.buffers()
+    for buffer in buffers:
         if buffer.kind is not BufferKind.TUNED:
             field = f"programs.{program.name}.{buffer.name}"
             raise _error(field, "is no tuned buffer", buffer.kind.name, "touch only its outputs")
-    _check_tuned(program, set(tuning.outputs))
-    _check_storage(contract, program)
+    _check_tuned(program, buffers, set(tuning.outputs))
+    _check_storage(contract, program, buffers)
     _check_weights(contract, program)
 
 
@@ -110,9 +112,9 @@ def _check_extents(contract: PreparedContract, graph: PreparedGraph, program: Pr
             )
 
 
-def _check_storage(contract: PreparedContract, program: Program) -> None:
+def _check_storage(contract: PreparedContract, program: Program, buffers: Sequence[Buffer]) -> None:
     """Every buffer of the program is the manifest's buffer of that name."""
-    for buffer in program.buffers():
+    for buffer in buffers:
         field = f"programs.{program.name}.{buffer.name}"
         if buffer.kind is BufferKind.TRANSPORT:
             destination = contract.transport.get(buffer.name)
@@ -133,9 +135,11 @@ def _check_storage(contract: PreparedContract, program: Program) -> None:
             )
 
 
-def _check_bindings(contract: PreparedContract, graph: PreparedGraph, program: Program) -> None:
+def _check_bindings(
+    contract: PreparedContract, graph: PreparedGraph, buffers: Sequence[Buffer]
+) -> None:
     """Bindings and the program's transport buffers are the same, and run over the same extent."""
-    transport = {b.name: b for b in program.buffers() if b.kind is BufferKind.TRANSPORT}
+    transport = {b.name: b for b in buffers if b.kind is BufferKind.TRANSPORT}
     bound = {b.destination: b for b in graph.bindings}
     for name in sorted(set(transport) ^ set(bound)):
         message = "nothing fills this input" if name in transport else "the program reads no such"
@@ -202,9 +206,9 @@ def state_accesses(program: Program) -> Mapping[str, Access]:
 _ACCESS = {READ: Access.READ, WRITE: Access.WRITE}
 
 
-def _check_tuned(program: Program, declared: set[str]) -> None:
+def _check_tuned(program: Program, buffers: Sequence[Buffer], declared: set[str]) -> None:
     """The program's tuned buffers are those that the contract binds."""
-    used = {b.name for b in program.buffers() if b.kind is BufferKind.TUNED}
+    used = {b.name for b in buffers if b.kind is BufferKind.TUNED}
     for name in sorted(used ^ declared):
         message = "is not declared" if name in used else "is not in the program"
         raise _error(

@@ -1,7 +1,7 @@
 """Is a program well formed? Shapes, element types, extents, aliasing, definition before use."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from weakref import WeakValueDictionary
 
 from helios.contract.operation import Operation
@@ -54,9 +54,10 @@ def verify(program: Program) -> None:
     extents = _verify_extents(program)
     defined: dict[str, Ref] = {}
     written: set[str] = set()
+    inferred: _Inferred = {}
     for index, op in enumerate(program.ops):
         try:
-            _verify_op(op, extents, defined)
+            _verify_op(op, extents, defined, inferred)
             _verify_buffers(program.operation, op, written)
         except ProgramError as error:
             raise ProgramError(
@@ -92,7 +93,31 @@ def _verify_extents(program: Program) -> dict[str, Extent]:
     return extents
 
 
-def _verify_op(op: Op, extents: Mapping[str, Extent], defined: dict[str, Ref]) -> None:
+# What was inferred for the operations of one program, by all that inference looks at: every layer
+# of a network asks the same. Types are told apart as objects, which is quick and at worst in vain.
+_Inferred = dict[Hashable, tuple[TensorType, ...]]
+
+
+def _infer(op: Op, extents: Mapping[str, Extent], inferred: _Inferred) -> tuple[TensorType, ...]:
+    operands = tuple(
+        [o and (o.kind if isinstance(o, Buffer) else type(o), id(o.type)) for o in op.operands]
+    )
+    # True equals 1 and 1.0, so the types of attributes are told too.
+    attributes = tuple([(name, type(value), value) for name, value in op.attributes.items()])
+    key = op.kind, operands, attributes
+    try:
+        types = inferred.get(key)
+    except TypeError:  # an attribute of no type that attributes have
+        types = None
+    if types is None:
+        types = infer_results(op.kind, op.operands, op.attributes, extents)
+        inferred[key] = types
+    return types
+
+
+def _verify_op(
+    op: Op, extents: Mapping[str, Extent], defined: dict[str, Ref], inferred: _Inferred
+) -> None:
     spec = find(op.kind)
     for attribute in spec.attributes:
         # A default that changes later must not change what was captured.
@@ -101,7 +126,7 @@ def _verify_op(op: Op, extents: Mapping[str, Extent], defined: dict[str, Ref]) -
     for operand in op.operands:
         if operand is not None:
             _verify_reference(operand, extents, defined)
-    expected = infer_results(op.kind, op.operands, op.attributes, extents)
+    expected = _infer(op, extents, inferred)
     if len(op.results) != len(expected):
         refuse(op.kind, f"{len(expected)} results expected", len(op.results), "name each result")
     for result, type_ in zip(op.results, expected, strict=True):
@@ -113,13 +138,14 @@ def _verify_reference(operand: Ref, extents: Mapping[str, Extent], defined: dict
     if not isinstance(operand, Ref):
         refuse("operand", "must be a value, buffer or weight", operand, "name one")
     if isinstance(operand, Value):
-        if defined.get(operand.name) != operand:
+        known = defined.get(operand.name)
+        if known is not operand and known != operand:
             refuse(f"%{operand.name}", "read before it is written", operand.name, "reorder the ops")
     elif operand.name not in defined:
         _check_name(operand.name, operand.name, NAME)
         _verify_type(operand, extents)
         defined[operand.name] = operand
-    elif defined[operand.name] != operand:
+    elif defined[operand.name] is not operand and defined[operand.name] != operand:
         refuse(operand.name, "one name, two things", operand.name, "rename one of them")
 
 
@@ -127,7 +153,7 @@ def _verify_result(
     result: Value, expected: TensorType, extents: Mapping[str, Extent], defined: Mapping[str, Ref]
 ) -> None:
     _check_name(f"%{result.name}", result.name, NAME)
-    if result.type != expected:
+    if result.type is not expected and result.type != expected:
         refuse(
             f"%{result.name}", f"the op table infers {expected}", str(result.type), "fix the type"
         )

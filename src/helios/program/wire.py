@@ -5,7 +5,7 @@ not know, references that dangle, declarations without use and anything `verify`
 work is bounded by the size of the message.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from helios.contract.operation import Operation
@@ -122,7 +122,7 @@ def from_wire(message: pb.Program) -> Program:
     if not message.operation:
         raise _error("program.operation", "no operation is selected", 0, "select one")
     reader = _Reader(message)
-    ops = tuple(reader.op(f"program.ops[{i}]", op) for i, op in enumerate(message.ops))
+    ops = tuple([reader.op(i, op) for i, op in enumerate(message.ops)])
     reader.check_all_used()
     extents = tuple(_extent(f"program.extents[{i}]", e) for i, e in enumerate(message.extents))
     program = Program(message.name, Operation(message.operation), extents, ops)
@@ -134,70 +134,87 @@ class _Reader:
     """The declarations of a message, and which of them operations have used."""
 
     def __init__(self, message: pb.Program) -> None:
+        self._types: dict[bytes, TensorType] = {}
         self._buffers = _by_name(
             "buffers",
             (
-                Buffer(
-                    b.name,
-                    _buffer_kind(f"buffers[{i}]", b),
-                    _type(f"buffers[{i}]", b.type),
-                    _role(b),
-                )
+                Buffer(b.name, _buffer_kind(i, b), self._type("buffers", i, b.type), Role(b.role))
                 for i, b in enumerate(message.buffers)
             ),
         )
         self._weights = _by_name(
             "weights",
-            (Weight(w.name, _type(f"weights[{i}]", w.type)) for i, w in enumerate(message.weights)),
+            (
+                Weight(w.name, self._type("weights", i, w.type))
+                for i, w in enumerate(message.weights)
+            ),
         )
         self._values = _by_name(
             "values",
             (
-                Value(v.name, _type(f"values[{i}]", v.type), _role(v))
+                Value(v.name, self._type("values", i, v.type), Role(v.role))
                 for i, v in enumerate(message.values)
             ),
         )
-        self._used: set[tuple[str, str]] = set()
+        self._used_buffers: set[str] = set()
+        self._used_weights: set[str] = set()
+        self._used_values: set[str] = set()
 
-    def op(self, field: str, op: pb.Op) -> Op:
+    def op(self, index: int, op: pb.Op) -> Op:
         attributes: dict[str, AttributeValue] = {}
         for attribute in op.attributes:
-            where = f"{field}.attributes.{attribute.name}"
             if attribute.name in attributes:
+                where = f"program.ops[{index}].attributes.{attribute.name}"
                 raise _error(where, "is given twice", attribute.name, "give it once")
-            attributes[attribute.name] = _attribute(where, attribute)
-        return Op(
-            op.kind,
-            tuple(self._operand(f"{field}.operands[{i}]", o) for i, o in enumerate(op.operands)),
-            tuple(self._find(f"{field}.results", "value", r, self._values) for r in op.results),
-            attributes,
-        )
+            attributes[attribute.name] = _attribute(index, attribute)
+        operands = [self._operand(index, i, o) for i, o in enumerate(op.operands)]
+        results = []
+        for name in op.results:
+            if name not in self._values:
+                raise _dangling(f"program.ops[{index}].results", "value", name)
+            self._used_values.add(name)
+            results.append(self._values[name])
+        return Op(op.kind, tuple(operands), tuple(results), attributes)
 
     def check_all_used(self) -> None:
-        declared = [("buffer", name) for name in self._buffers]
-        declared += [("weight", name) for name in self._weights]
-        declared += [("value", name) for name in self._values]
-        for kind, name in declared:
-            if (kind, name) not in self._used:
-                raise _error(
-                    f"program.{kind}s.{name}", "is declared and never used", name, "remove it"
-                )
+        for kind, declared, used in (
+            ("buffer", self._buffers, self._used_buffers),
+            ("weight", self._weights, self._used_weights),
+            ("value", self._values, self._used_values),
+        ):
+            for name in declared:
+                if name not in used:
+                    raise _error(
+                        f"program.{kind}s.{name}", "is declared and never used", name, "remove it"
+                    )
 
-    def _operand(self, field: str, reference: pb.Reference) -> Ref | None:
+    def _operand(self, index: int, place: int, reference: pb.Reference) -> Ref | None:
         target = reference.WhichOneof("target")
+        declared: Mapping[str, Ref]
         if target == "value":
-            return self._find(field, target, reference.value, self._values)
-        if target == "buffer":
-            return self._find(field, target, reference.buffer, self._buffers)
-        if target == "weight":
-            return self._find(field, target, reference.weight, self._weights)
-        return None
-
-    def _find(self, field: str, kind: str, name: str, declared: dict[str, _RefT]) -> _RefT:
+            name, declared, used = reference.value, self._values, self._used_values
+        elif target == "weight":
+            name, declared, used = reference.weight, self._weights, self._used_weights
+        elif target == "buffer":
+            name, declared, used = reference.buffer, self._buffers, self._used_buffers
+        else:
+            return None
         if name not in declared:
-            raise _error(field, f"there is no such {kind}", name, f"declare the {kind}")
-        self._used.add((kind, name))
+            raise _dangling(f"program.ops[{index}].operands[{place}]", target, name)
+        used.add(name)
         return declared[name]
+
+    def _type(self, kind: str, index: int, type_: pb.TensorType) -> TensorType:
+        # Programs have few types and many things of each.
+        key = type_.SerializeToString(deterministic=True)
+        known = self._types.get(key)
+        if known is None:
+            known = self._types[key] = _type(f"{kind}[{index}]", type_)
+        return known
+
+
+def _dangling(field: str, kind: str, name: str) -> ProgramError:
+    return _error(field, f"there is no such {kind}", name, f"declare the {kind}")
 
 
 def _by_name(field: str, items: Iterable[_RefT]) -> dict[str, _RefT]:
@@ -230,20 +247,17 @@ def _dim(field: str, dim: pb.Dimension) -> Dim:
     return dim.constant if length == "constant" else dim.extent
 
 
-def _buffer_kind(field: str, buffer: pb.Buffer) -> BufferKind:
+def _buffer_kind(index: int, buffer: pb.Buffer) -> BufferKind:
     if not buffer.kind:
-        raise _error(f"program.{field}.kind", "no kind is selected", 0, "select one")
+        raise _error(f"program.buffers[{index}].kind", "no kind is selected", 0, "select one")
     return BufferKind(buffer.kind)
 
 
-def _role(item: pb.Buffer | pb.Value) -> Role:
-    return Role(item.role)
-
-
-def _attribute(field: str, attribute: pb.Attribute) -> AttributeValue:
+def _attribute(index: int, attribute: pb.Attribute) -> AttributeValue:
     kind = attribute.WhichOneof("value")
     if kind is None:
-        raise _error(field, "has no value", None, "set one")
+        where = f"program.ops[{index}].attributes.{attribute.name}"
+        raise _error(where, "has no value", None, "set one")
     if kind == "integers":
         return tuple(attribute.integers.values)
     value: int | float | str | bool = getattr(attribute, kind)
