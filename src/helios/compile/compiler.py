@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from helios.compile.canonical import digest, to_json
 from helios.compile.capabilities import CapabilityCatalog, MaterializerKind
 from helios.compile.demand import NO_DEMAND, Demand
-from helios.compile.estimate import Estimator
+from helios.compile.estimate import Estimator, Workspace
 from helios.compile.language import language_roles
 from helios.compile.liveness import aligned, plan_arena
 from helios.compile.memory import MemoryModel, SymbolicBuffer, program_memory
@@ -193,16 +193,28 @@ def _workspaces(
     for program, decisions in zip(programs, selection.ops, strict=True):
         scratch: dict[Demand, None] = {}
         held: dict[str, dict[Demand, None]] = {}
-        for op, decision in zip(program.ops, decisions, strict=True):
-            needs = estimate(decision.provider, op)
+        for provider, needs, count in _counted(estimate, program, decisions):
             scratch[needs.scratch] = None
-            held.setdefault(decision.provider, {})[needs.held] = None
-            bindings[needs.binding] += 1
-            persistent[decision.provider, needs.persistent] = None
+            held.setdefault(provider, {})[needs.held] = None
+            bindings[needs.binding] += count
+            persistent[provider, needs.persistent] = None
         found.scratch.append(_real(scratch))
         found.held.append(tuple(group for demands in held.values() if (group := _real(demands))))
     kept = (*bindings.elements(), *(demand for _, demand in persistent))
     return _Workspaces(found.scratch, found.held, _real(kept))
+
+
+def _counted(
+    estimate: Estimator, program: Program, decisions: Sequence[OpPlan]
+) -> list[tuple[str, Workspace, int]]:
+    """Providers, what they need, and for how many operations: layers repeat the same few."""
+    found: dict[tuple[str, int], tuple[str, Workspace, int]] = {}
+    for op, decision in zip(program.ops, decisions, strict=True):
+        needs = estimate(decision.provider, op)
+        key = decision.provider, id(needs)
+        _, _, count = found.get(key, (None, None, 0))
+        found[key] = decision.provider, needs, count + 1
+    return list(found.values())
 
 
 def _real(demands: Iterable[Demand]) -> tuple[Demand, ...]:

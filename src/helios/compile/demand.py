@@ -122,16 +122,16 @@ class Demand:
                 field="demand.terms",
                 value=self.terms,
             )
-        units = {
-            "fixed": 1,
-            "per_sequence": workload.sequences,
-            "per_token": workload.tokens,
-            "per_page": workload.pages,
-            "per_context": workload.context,
-        }
-        plain: int = sum(getattr(self, name) * count for name, count in units.items())
-        capped = sum(min(c.most, c.nbytes * units[c.axis]) for c in self.capped)
-        return plain + capped + self._tabulated(workload.tokens)
+        nbytes = (
+            self.fixed
+            + self.per_sequence * workload.sequences
+            + self.per_token * workload.tokens
+            + self.per_page * workload.pages
+            + self.per_context * workload.context
+        )
+        for capped in self.capped:
+            nbytes += min(capped.most, capped.nbytes * _units(capped.axis, workload))
+        return nbytes + self._tabulated(workload.tokens)
 
     def bind(self, dims: Dims) -> "Demand":
         """The demand of one operation whose dimensions are given; extents stay symbolic."""
@@ -157,6 +157,17 @@ class Demand:
                 remedy=f"at most {self.table[-1][0]} tokens",
             )
         return self.table[place][1]
+
+
+def _units(axis: str, workload: Workload) -> int:
+    """How much of an amount a workload has."""
+    return {
+        "fixed": 1,
+        "per_sequence": workload.sequences,
+        "per_token": workload.tokens,
+        "per_page": workload.pages,
+        "per_context": workload.context,
+    }[axis]
 
 
 NO_DEMAND = Demand()

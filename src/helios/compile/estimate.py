@@ -48,7 +48,7 @@ class Estimator:
 
     def __call__(self, provider: str, op: Op) -> Workspace:
         """What the provider of that name needs for an operation."""
-        types = tuple(None if o is None else o.type for o in op.operands)
+        types = tuple([o and o.type for o in op.operands])
         key = (provider, op.kind, types, tuple(op.attributes.items()))
         found = self._known.get(key)
         if found is None:

@@ -10,8 +10,9 @@ function of the extents, known without planning again.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
+from functools import cache, cached_property
 
 from helios.contract.tensor import TensorType
 from helios.program.ir import Program, Value
@@ -40,7 +41,7 @@ class Lifetime:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Arena:
     """The slots of one program. Members of a slot are never alive at the same time.
 
@@ -54,19 +55,35 @@ class Arena:
         types = (tuple(dict.fromkeys(life.value.type for life in slot)) for slot in self.slots)
         object.__setattr__(self, "types", tuple(types))
 
+    @cached_property
+    def extents(self) -> tuple[str, ...]:
+        """The extents that the arena grows with."""
+        dims = (dim for types in self.types for type_ in types for dim in type_.shape)
+        return tuple(sorted({dim for dim in dims if isinstance(dim, str)}))
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, ...], int]:
+        return {}
+
     def nbytes(self, lengths: Mapping[str, int]) -> int:
         """Bytes of the arena at those extent lengths."""
-        return sum(_slot_nbytes(types, lengths) for types in self.types)
+        # A search over limits that values don't depend on asks the same again and again.
+        key = tuple([lengths[name] for name in self.extents])
+        if key not in self._known:
+            size = _sizes(lengths)
+            self._known[key] = sum(_slot_nbytes(types, size) for types in self.types)
+        return self._known[key]
 
     def placements(self, lengths: Mapping[str, int]) -> tuple[Placement, ...]:
         """Every value's place at those extent lengths, in order of definition."""
         found = []
         offset = 0
+        size = _sizes(lengths)
         for slot, types in zip(self.slots, self.types, strict=True):
             for life in slot:
-                nbytes = aligned(life.value.type.nbytes(lengths))
+                nbytes = aligned(size(life.value.type))
                 found.append(Placement(life.value.name, offset, nbytes, life.first, life.last))
-            offset += _slot_nbytes(types, lengths)
+            offset += _slot_nbytes(types, size)
         return tuple(sorted(found, key=lambda p: (p.first, p.name)))
 
 
@@ -76,10 +93,10 @@ def plan_arena(program: Program, retained: Collection[str] = ()) -> Arena:
     The largest values (at the program's capacities) come first, each into the first slot where
     nothing lives at the same time: greedy by size, after arXiv:2001.03288.
     """
-    capacities = {extent.name: extent.capacity for extent in program.extents}
+    size = _sizes({extent.name: extent.capacity for extent in program.extents})
     lives = sorted(
         lifetimes(program),
-        key=lambda life: (-life.value.type.nbytes(capacities), life.first, life.value.name),
+        key=lambda life: (-size(life.value.type), life.first, life.value.name),
     )
     shared: list[_Slot] = []
     alone: list[tuple[Lifetime, ...]] = []
@@ -97,14 +114,16 @@ def plan_arena(program: Program, retained: Collection[str] = ()) -> Arena:
 
 def lifetimes(program: Program) -> tuple[Lifetime, ...]:
     """How long each value must survive, in order of definition."""
-    spans: dict[Value, tuple[int, int]] = {}
+    defined: dict[str, tuple[Value, int]] = {}
+    last: dict[str, int] = {}
     for index, op in enumerate(program.ops):
         for operand in op.operands:
             if isinstance(operand, Value):
-                spans[operand] = (spans[operand][0], index)
+                last[operand.name] = index
         for result in op.results:
-            spans[result] = (index, index)
-    return tuple(Lifetime(value, first, last) for value, (first, last) in spans.items())
+            defined[result.name] = (result, index)
+            last[result.name] = index
+    return tuple([Lifetime(value, first, last[name]) for name, (value, first) in defined.items()])
 
 
 def aligned(nbytes: int) -> int:
@@ -130,5 +149,10 @@ class _Slot:
         self.members.append(life)
 
 
-def _slot_nbytes(types: Sequence[TensorType], lengths: Mapping[str, int]) -> int:
-    return max(aligned(type_.nbytes(lengths)) for type_ in types)
+def _sizes(lengths: Mapping[str, int]) -> Callable[[TensorType], int]:
+    """Bytes of a type, worked out once: a program's values are of few types."""
+    return cache(lambda type_: type_.nbytes(lengths))
+
+
+def _slot_nbytes(types: Sequence[TensorType], size: Callable[[TensorType], int]) -> int:
+    return max([aligned(size(type_)) for type_ in types])

@@ -142,6 +142,15 @@ class MemoryModel:
         """How many buffers there are of each kind: the layers repeat the same few."""
         return Counter((b.section, b.type, b.copies, b.programs) for b in self.buffers)
 
+    @cached_property
+    def _tables(self) -> tuple[Section, ...]:
+        """The sections of weights, which no limit changes."""
+        sizes: dict[str, int] = {}
+        for weight in self.weights:
+            name = f"weights {weight.layout}" + (", mapped" if weight.mapped else "")
+            sizes[name] = sizes.get(name, 0) + weight.nbytes
+        return tuple(Section(name, nbytes) for name, nbytes in sorted(sizes.items()))
+
     def buffer_plans(self, limits: Limits) -> tuple[BufferPlan, ...]:
         """Every buffer at its planned shape."""
         lengths = [program.lengths(limits) for program in self.programs]
@@ -170,12 +179,6 @@ class MemoryModel:
         Weights are materialised before any storage is touched, so staging takes the room that
         storage takes later, and counts only as far as it exceeds that.
         """
-        sizes: dict[str, int] = {}
-        for weight in self.weights:
-            name = f"weights {weight.layout}" + (", mapped" if weight.mapped else "")
-            sizes[name] = sizes.get(name, 0) + weight.nbytes
-        table = [Section(name, nbytes) for name, nbytes in sorted(sizes.items())]
-        table.append(Section("copied core", self.copied_nbytes))
         storage = dict.fromkeys(("pages", SNAPSHOTS, *_SECTION_OF.values()), 0)
         lengths = [program.lengths(limits) for program in self.programs]
         for (section, type_, copies, programs), count in self._like.items():
@@ -188,7 +191,8 @@ class MemoryModel:
         )
         staging = max(0, self.staging_nbytes - sum(section.nbytes for section in later))
         provider_data = Section("provider data", self.provider_nbytes(limits))
-        return (*table, *later, provider_data, Section("staging", staging))
+        copied = Section("copied core", self.copied_nbytes)
+        return (*self._tables, copied, *later, provider_data, Section("staging", staging))
 
     def total_nbytes(self, limits: Limits) -> int:
         """All bytes at those limits."""

@@ -174,7 +174,7 @@ def _weight_uses(programs: Sequence[Program]) -> dict[str, list[Op]]:
     uses: dict[str, dict[object, Op]] = {}
     for program in programs:
         for op in program.ops:
-            names = tuple(o.name if isinstance(o, Weight) else None for o in op.operands)
+            names = tuple([o.name if isinstance(o, Weight) else None for o in op.operands])
             for name in filter(None, names):
                 key = (op.kind, names, tuple(op.attributes.items()))
                 uses.setdefault(name, {}).setdefault(key, op)
@@ -234,8 +234,9 @@ class _Decider:
     def __call__(self, program: str, index: int, op: Op) -> OpPlan:
         key = (
             op.kind,
-            tuple(self._layouts[o.name] if isinstance(o, Weight) else None for o in op.operands),
-            tuple(None if o is None else o.type.dtype for o in op.operands),
+            tuple([o and o.type.dtype for o in op.operands]),
+            tuple([self._layouts[o.name] for o in op.operands if isinstance(o, Weight)]),
+            tuple([isinstance(o, Weight) for o in op.operands]),
             tuple(op.attributes.items()),
         )
         if key not in self._known:

@@ -22,6 +22,8 @@ class DType(IntEnum):
     U8 = pb.DTYPE_U8
     I64 = pb.DTYPE_I64
 
+    __hash__ = int.__hash__  # that of an Enum is a function of Python's, and keys hold many
+
     @property
     def nbytes(self) -> int:
         """Bytes of one element."""
@@ -72,6 +74,6 @@ class TensorType:
     def nbytes(self, lengths: Mapping[str, int]) -> int:
         """Bytes of a contiguous tensor of this type at the given extent lengths."""
         count = self.dtype.nbytes
-        for length in self.resolve(lengths):
-            count *= length
+        for dim in self.shape:
+            count *= dim if isinstance(dim, int) else lengths[dim]
         return count

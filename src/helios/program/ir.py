@@ -10,8 +10,8 @@ memory plan (load) chooses.
 from collections.abc import Mapping
 from dataclasses import field
 from enum import IntEnum
+from functools import cached_property
 from types import MappingProxyType
-from typing import TypeVar
 
 from helios.contract.operation import Operation
 from helios.contract.tensor import BufferKind as BufferKind
@@ -91,7 +91,6 @@ class Weight:
 
 
 Ref = Value | Buffer | Weight
-_RefT = TypeVar("_RefT", Buffer, Weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class Op:
         object.__setattr__(self, "attributes", MappingProxyType(ordered))
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True)
 class Program:
     """One captured operation at fixed capacities."""
 
@@ -123,21 +122,24 @@ class Program:
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Every buffer the operations name, in order of first use."""
-        return _first_uses(self, Buffer)
+        return self._uses[0]
 
     def weights(self) -> tuple[Weight, ...]:
         """Every weight the operations name, in order of first use."""
-        return _first_uses(self, Weight)
+        return self._uses[1]
 
     def values(self) -> tuple[Value, ...]:
         """Every value, in order of definition."""
         return tuple(result for op in self.ops for result in op.results)
 
-
-def _first_uses(program: Program, kind: type[_RefT]) -> tuple[_RefT, ...]:
-    found: dict[str, _RefT] = {}
-    for op in program.ops:
-        for operand in op.operands:
-            if isinstance(operand, kind):
-                found.setdefault(operand.name, operand)
-    return tuple(found.values())
+    @cached_property
+    def _uses(self) -> tuple[tuple[Buffer, ...], tuple[Weight, ...]]:
+        buffers: dict[str, Buffer] = {}
+        weights: dict[str, Weight] = {}
+        for op in self.ops:
+            for operand in op.operands:
+                if isinstance(operand, Buffer):
+                    buffers.setdefault(operand.name, operand)
+                elif isinstance(operand, Weight):
+                    weights.setdefault(operand.name, operand)
+        return tuple(buffers.values()), tuple(weights.values())

@@ -16,16 +16,17 @@ follows `#` is a comment. Storage is declared before it is used, and only if it 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 
-from helios.program.ir import AttributeValue, Buffer, Op, Program, Ref, Role, Value
+from helios.program.ir import AttributeValue, Buffer, Op, Program, Role, TensorType, Value, Weight
 from helios.program.parser import parse_program
 from helios.program.verify import verify
 
 
 def to_text(program: Program) -> str:
     """A program as text. Accepts any program, so that a malformed one can be looked at."""
-    return "".join(f"{line}\n" for line in _lines(program))
+    return "".join([f"{line}\n" for line in _lines(program)])
 
 
 def from_text(text: str) -> Program:
@@ -45,32 +46,30 @@ def _lines(program: Program) -> Iterator[str]:
         yield f"extent {extent.name} {extent.kind.name.lower()} {extent.capacity}"
     if program.extents:
         yield ""
+    told = cache(str)  # a program has few types
     for buffer in program.buffers():
-        yield f"{buffer.kind.name.lower()} {_declared(buffer)}"
+        yield f"{buffer.kind.name.lower()} {_declared(buffer, told)}"
     for weight in program.weights():
-        yield f"weight ${weight.name} {weight.type}"
+        yield f"weight ${weight.name} {told(weight.type)}"
     yield ""
     for op in program.ops:
-        yield _op(op)
+        yield _op(op, told)
 
 
-def _declared(item: Value | Buffer) -> str:
+def _declared(item: Value | Buffer, told: Callable[[TensorType], str]) -> str:
     role = f" role {item.role.name.lower()}" if item.role is not Role.NONE else ""
-    return f"{_reference(item)} {item.type}{role}"
+    return f"{_SIGILS[type(item)]}{item.name} {told(item.type)}{role}"
 
 
-def _op(op: Op) -> str:
-    results = ", ".join(_declared(r) for r in op.results)
-    call = f"{op.kind}({', '.join(_reference(o) for o in op.operands)})"
-    attributes = "".join(f" {name}={_literal(v)}" for name, v in op.attributes.items())
-    return f"{results} = {call}{attributes}" if results else f"{call}{attributes}"
+def _op(op: Op, told: Callable[[TensorType], str]) -> str:
+    results = ", ".join([_declared(r, told) for r in op.results])
+    operands = ", ".join(["_" if o is None else f"{_SIGILS[type(o)]}{o.name}" for o in op.operands])
+    attributes = "".join([f" {name}={_literal(v)}" for name, v in op.attributes.items()])
+    called = f"{op.kind}({operands}){attributes}"
+    return f"{results} = {called}" if results else called
 
 
-def _reference(item: Ref | None) -> str:
-    if item is None:
-        return "_"
-    sigil = "%" if isinstance(item, Value) else "@" if isinstance(item, Buffer) else "$"
-    return f"{sigil}{item.name}"
+_SIGILS = {Value: "%", Buffer: "@", Weight: "$"}
 
 
 def _literal(value: AttributeValue) -> str:
