@@ -70,7 +70,7 @@ def gated(low: Lowering, node: Gated) -> None:
     )
     params["gate"] = FUNCTIONS[str(node.activation.attributes["function"])]
     if node.quantised:
-        params["out_region"] = low.regions[result]
+        params["out_region"] = low.regions[result.name]
         params["planes"] = low.planes
     low.emit("linear", **params)
 

@@ -52,10 +52,7 @@ class Lowering:
 
     def is_late(self, ref: Ref | None) -> bool:
         """Whether it is a buffer that the host may fill while the program runs."""
-        if ref is None:
-            return False
-        root = self._plan.root(ref)
-        return isinstance(root, Buffer) and root.name in self.placement.late
+        return isinstance(ref, Buffer) and ref.name in self.placement.late
 
     def dim(self, dim: Dim) -> int:
         """A dimension's capacity."""
@@ -72,7 +69,7 @@ class Lowering:
 
     def inner(self, ref: Ref) -> int:
         """Elements of one row of the leading dimension."""
-        return prod(self.dim(d) for d in ref.type.shape[1:])
+        return prod([self.dim(d) for d in ref.type.shape[1:]])
 
     def bytes(self, ref: Ref) -> int:
         """Bytes of one row of the leading dimension."""
@@ -80,7 +77,7 @@ class Lowering:
 
     def region(self, ref: Ref) -> Params:
         """Where the quantised form of a value lies."""
-        return {"region": self.regions[ref], "planes": self.planes}
+        return {"region": self.regions[ref.name], "planes": self.planes}
 
 
 def operands(node: Node, count: int) -> tuple[Ref, ...]:

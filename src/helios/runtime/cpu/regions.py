@@ -9,19 +9,19 @@ ROPE_TABLES = 1000
 """Rotation tables are numbered from here; quantised values from 0."""
 
 
-def quantised_regions(nodes: Sequence[Scheduled]) -> dict[Ref, int]:
-    """A region for every quantised value; values that are never wanted together share."""
-    spans: dict[Ref, tuple[int, int]] = {}
+def quantised_regions(nodes: Sequence[Scheduled]) -> dict[str, int]:
+    """A region for every quantised value, by name; values never wanted together share one."""
+    spans: dict[str, tuple[int, int]] = {}
     for index, node in enumerate(nodes):
         for ref in _quantised_refs(node):
-            spans[ref] = (spans.get(ref, (index, index))[0], index)
-    found: dict[Ref, int] = {}
+            spans[ref.name] = (spans.get(ref.name, (index, index))[0], index)
+    found: dict[str, int] = {}
     busy: list[tuple[int, int]] = []  # region, last node that reads it
-    for ref, (first, last) in sorted(spans.items(), key=lambda item: item[1]):
+    for name, (first, last) in sorted(spans.items(), key=lambda item: item[1]):
         busy = [(region, end) for region, end in busy if end >= first]
         taken = {region for region, _ in busy}
         region = next(r for r in range(len(busy) + 1) if r not in taken)
-        found[ref] = region
+        found[name] = region
         busy.append((region, last))
     return found
 

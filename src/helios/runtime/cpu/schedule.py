@@ -71,16 +71,21 @@ Scheduled = Node | Round | Gated | Quantise
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Nodes in order, and the value that each view is a view of."""
+    """Nodes in order, and by its name the value that each view is a view of."""
 
     nodes: tuple[Scheduled, ...]
-    views: Mapping[Value, Ref] = field(hash=False)
+    views: Mapping[str, Value] = field(hash=False)
 
     def root(self, ref: Ref) -> Ref:
         """What a reference stands for once views are seen through."""
-        while isinstance(ref, Value) and ref in self.views:
-            ref = self.views[ref]
-        return ref
+        return _root(ref, self.views)
+
+
+def _root(ref: Ref, views: Mapping[str, Value]) -> Ref:
+    # A name means one thing in all of a program, and is looked up faster than a thing.
+    while (seen := views.get(ref.name)) is not None:
+        ref = seen
+    return ref
 
 
 def schedule(program: Program, layouts: Mapping[str, str], *, fuse: bool, planes: int) -> Schedule:
@@ -94,10 +99,8 @@ def schedule(program: Program, layouts: Mapping[str, str], *, fuse: bool, planes
 
 def is_view(op: Op) -> bool:
     """Whether a result has the bytes of its operand."""
-    if op.kind == "merge_heads":
-        return True
     if op.kind != "split_heads":
-        return False
+        return op.kind == "merge_heads"
     operand = op.operands[0]
     assert operand is not None
     heads, dim = op.attributes["heads"], op.attributes["dim"]
@@ -114,10 +117,10 @@ class _Scheduler:
         self._layouts = layouts
         self._fuse = fuse
         self._planes = planes
-        self._views: dict[Value, Ref] = {}
-        self._users: dict[Ref, list[int]] = {}
+        self._views: dict[str, Value] = {}
+        self._users: dict[str, list[int]] = {}
         self._taken: set[int] = set()
-        self._defined: set[Ref] = set()
+        self._defined: set[str] = set()
 
     def run(self) -> Schedule:
         if self._fuse:
@@ -125,20 +128,18 @@ class _Scheduler:
         for index, op in enumerate(self._ops):
             for operand in op.operands:
                 if isinstance(operand, Value):
-                    self._users.setdefault(self._root(operand), []).append(index)
+                    self._users.setdefault(self._root(operand).name, []).append(index)
         nodes = tuple(self._nodes())
         return Schedule(tuple(self._with_quantisation(nodes)), self._views)
 
     def _see_views(self) -> None:
         for index, op in enumerate(self._ops):
             if is_view(op) and isinstance(op.operands[0], Value):
-                self._views[op.results[0]] = op.operands[0]
+                self._views[op.results[0].name] = op.operands[0]
                 self._taken.add(index)
 
     def _root(self, ref: Ref) -> Ref:
-        while isinstance(ref, Value) and ref in self._views:
-            ref = self._views[ref]
-        return ref
+        return _root(ref, self._views)
 
     # ---- grouping ----------------------------------------------------------------------------
 
@@ -149,7 +150,7 @@ class _Scheduler:
             if op.kind == "linear":
                 yield from self._products(index)
             else:
-                self._defined.update(op.results)
+                self._defined.update([r.name for r in op.results])
                 yield Node(op)
 
     def _products(self, index: int) -> Iterator[Scheduled]:
@@ -160,7 +161,7 @@ class _Scheduler:
         if self._fuse:
             members += [
                 other
-                for other in self._users.get(x, [])
+                for other in self._users.get(x.name, [])
                 if other > index
                 and self._ops[other].kind == "linear"
                 and self._is_integer(self._ops[other]) == integer
@@ -169,12 +170,12 @@ class _Scheduler:
             members = [m for m in members if m not in (gate, up)]
             self._taken.update((gate, up, activation))
             ops = self._ops
-            self._defined.update(ops[activation].results)
+            self._defined.add(ops[activation].results[0].name)
             yield Gated(x, ops[gate], ops[up], ops[activation], integer)
         if members:
             self._taken.update(members)
             products = tuple(self._product(member) for member in members)
-            self._defined.update(p.out for p in products)
+            self._defined.update([p.out.name for p in products])
             yield Round(x, products, integer)
 
     def _product(self, index: int) -> Product:
@@ -190,17 +191,19 @@ class _Scheduler:
     def _residual(self, index: int) -> int | None:
         """The addition that is the only use of a product, if its other side is already there."""
         result = self._ops[index].results[0]
-        users = self._users.get(result, [])
+        users = self._users.get(result.name, [])
         if len(users) != 1 or self._ops[users[0]].kind != "add":
             return None
         sides = [self._root(o) for o in self._ops[users[0]].operands if o is not None]
         others = [side for side in sides if side != result]
-        if len(others) != 1 or (isinstance(others[0], Value) and others[0] not in self._defined):
+        if len(others) != 1 or (
+            isinstance(others[0], Value) and others[0].name not in self._defined
+        ):
             return None
         return users[0]
 
     def _gates(self, members: list[int]) -> Iterator[tuple[int, int, int]]:
-        made = {self._ops[m].results[0]: m for m in members}
+        made = {self._ops[m].results[0].name: m for m in members}
         if not self._fuse:
             return
         for result, gate in list(made.items()):
@@ -209,9 +212,9 @@ class _Scheduler:
                 continue
             sides = self._ops[users[0]].operands
             other = sides[1]
-            up = made.get(other) if isinstance(other, Value) else None
-            alone = other is not None and len(self._users[other]) == 1
-            if sides[0] == result and up is not None and alone:
+            up = made.get(other.name) if isinstance(other, Value) else None
+            alone = other is not None and len(self._users[other.name]) == 1
+            if sides[0] is not None and sides[0].name == result and up is not None and alone:
                 yield gate, up, users[0]
 
     def _input(self, index: int) -> Ref:
@@ -228,17 +231,18 @@ class _Scheduler:
 
     def _with_quantisation(self, nodes: tuple[Scheduled, ...]) -> Iterator[Scheduled]:
         """Have producers quantise what products read, or do it before the first that reads it."""
-        wanted = {n.x for n in nodes if isinstance(n, Round | Gated) and n.integer}
-        plain = {ref for node in nodes for ref in self._plain_reads(node)}
-        done: set[Ref] = set()
+        wanted = {n.x.name for n in nodes if isinstance(n, Round | Gated) and n.integer}
+        plain = {ref.name for node in nodes for ref in self._plain_reads(node)}
+        done: set[str] = set()
         for node in nodes:
-            made = _result(node)
-            if made is not None and made in wanted and self._fuse and _can_quantise(node):
+            result = _result(node)
+            made = result.name if result is not None else ""
+            if made in wanted and self._fuse and _can_quantise(node):
                 done.add(made)
                 yield self._quantising(node, made in plain)
                 continue
-            if isinstance(node, Round | Gated) and node.integer and node.x not in done:
-                done.add(node.x)
+            if isinstance(node, Round | Gated) and node.integer and node.x.name not in done:
+                done.add(node.x.name)
                 yield Quantise(node.x)
             yield node
 
