@@ -165,8 +165,11 @@ class Plan:
 
     def body(self) -> dict[str, Any]:
         """The plan as plain data without its id. Decisions that repeat are listed once."""
-        decisions = list(dict.fromkeys(op for program in self.programs for op in program.ops))
-        place = {decision: index for index, decision in enumerate(decisions)}
+        # Most are the same object, and objects are told apart faster than decisions.
+        known = {id(op): op for program in self.programs for op in program.ops}
+        decisions = list(dict.fromkeys(known.values()))
+        index = {decision: place for place, decision in enumerate(decisions)}
+        place = {key: index[decision] for key, decision in known.items()}
         body = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "programs"}
         body["decisions"] = plain(decisions)
         body["programs"] = [_program_body(program, place) for program in self.programs]
@@ -195,9 +198,9 @@ class Plan:
         return sum(section.nbytes for section in self.sections)
 
 
-def _program_body(program: ProgramPlan, place: Mapping[OpPlan, int]) -> dict[str, Any]:
+def _program_body(program: ProgramPlan, place: Mapping[int, int]) -> dict[str, Any]:
     body: dict[str, Any] = {
         f.name: plain(getattr(program, f.name)) for f in fields(program) if f.name != "ops"
     }
-    body["ops"] = [place[op] for op in program.ops]
+    body["ops"] = [place[id(op)] for op in program.ops]
     return body

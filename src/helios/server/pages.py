@@ -4,7 +4,8 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable
-from importlib import resources
+from functools import cached_property
+from pathlib import Path
 
 import msgspec
 from starlette.requests import Request
@@ -24,9 +25,20 @@ class Pages:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._page = resources.files("helios.server").joinpath("page/index.html").read_bytes()
-        self._policy = _content_policy(self._page)
-        self._document = document()
+
+    # Made when they are first asked for, so that no start waits for them.
+
+    @cached_property
+    def _page(self) -> bytes:
+        return (Path(__file__).parent / "page" / "index.html").read_bytes()
+
+    @cached_property
+    def _policy(self) -> str:
+        return _content_policy(self._page)
+
+    @cached_property
+    def _document(self) -> bytes:
+        return document()
 
     async def models(self, request: Request) -> Response:
         """Every name of the model."""
