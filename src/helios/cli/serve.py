@@ -5,6 +5,7 @@ model is compiled.
 """
 
 import gc
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +57,9 @@ def serve(
 ) -> None:
     """Serve a model. A checkpoint is prepared first, once, under the local publisher."""
     gc.disable()  # until requests come: what is made before them stays
+    if device == "cpu":
+        # It multiplies natively: what NumPy brings for that would only start threads of its own.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     startup = StartupReport()
     try:
         with startup.phase("prepare"):
