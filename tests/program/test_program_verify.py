@@ -28,7 +28,7 @@ from helios.program.ir import (
 )
 from helios.program.ops import OPS, OperandSpec, OpSpec
 from helios.program.text import to_text
-from helios.program.verify import MAX_LENGTH, infer_results, verify
+from helios.program.verify import MAX_LENGTH, Verifier, infer_results, verify
 
 I32, F32 = DType.I32, DType.F32
 B = Extent("B", ExtentKind.DYNAMIC, 4)
@@ -53,6 +53,18 @@ def test_a_small_program_holds() -> None:
     verify(program(READING, STORING))
     verify(program())
     verify(every_operation())
+
+
+def test_a_known_operation_is_looked_at_again_under_other_extents() -> None:
+    verifier = Verifier()
+    verifier.verify(program(READING, STORING))
+    verifier.verify(program(READING, STORING, name="again"))
+    with pytest.raises(ProgramError, match="no dynamic extent"):
+        verifier.verify(program(READING, extents=(B, dataclasses.replace(R, kind=B.kind))))
+    with pytest.raises(ProgramError, match="before it is written"):
+        verifier.verify(program(STORING))
+    with pytest.raises(ProgramError, match="written twice"):
+        verifier.verify(program(READING, STORING, STORING))
 
 
 def scale(result: Value, **attributes: AttributeValue) -> Op:

@@ -3,13 +3,20 @@
 from collections.abc import Callable
 
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from program_examples import every_operation, programs
 
 from helios.errors import ProgramError
 from helios.program.ir import DType, Op, Program
-from helios.program.wire import from_wire, program_from_bytes, program_to_bytes, to_wire
+from helios.program.wire import (
+    ProgramReader,
+    from_wire,
+    program_from_bytes,
+    program_to_bytes,
+    to_wire,
+)
 from helios.schema import program_pb2 as pb
 
 EVERY = every_operation()
@@ -130,10 +137,39 @@ def first(message: pb.Program, kind: str) -> pb.Op:
 def test_what_is_unknown_or_dangles_is_refused(change: Change, field: str, message: str) -> None:
     wire = pb.Program.FromString(DATA)
     change(wire)
-    with pytest.raises(ProgramError) as caught:
-        from_wire(wire)
-    assert field in caught.value.field
-    assert message in caught.value.message
+    knowing = ProgramReader()
+    knowing.read(pb.Program.FromString(DATA))
+    for reader in (ProgramReader(), knowing):
+        with pytest.raises(ProgramError) as caught:
+            reader.read(wire)
+        assert field in caught.value.field
+        assert message in caught.value.message
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(st.lists(programs(), max_size=4))
+def test_programs_read_together_are_those_read_alone(many: list[Program]) -> None:
+    reader = ProgramReader()
+    for program in (EVERY, *many, EVERY, *many):
+        assert reader.read(to_wire(program)) == program
+
+
+def test_what_programs_have_in_common_is_one_object() -> None:
+    reader, other = ProgramReader(), pb.Program.FromString(DATA)
+    other.name = "other"
+    first_read, second = reader.read(pb.Program.FromString(DATA)), reader.read(other)
+    assert all(a is b for a, b in zip(first_read.ops, second.ops, strict=True))
+
+
+def test_an_operation_means_what_its_own_program_declares() -> None:
+    """The same words, of which one stands for something else."""
+    reader = ProgramReader()
+    reader.read(pb.Program.FromString(DATA))
+    other = pb.Program.FromString(DATA)
+    changed = next(v for v in other.values if not v.role)
+    changed.role = pb.ROLE_POSITIONS
+    assert reader.read(other) == from_wire(other)
+    assert reader.read(other) != EVERY
 
 
 def test_bytes_that_are_no_program_are_refused() -> None:
@@ -155,11 +191,23 @@ def test_disturbed_bytes_give_a_program_or_a_program_error(data: st.DataObject) 
         at = data.draw(st.integers(0, len(changed)))
         changed[at : at + data.draw(st.integers(0, 6))] = data.draw(st.binary(max_size=6))
     try:
-        program_from_bytes(bytes(changed))
+        program = program_from_bytes(bytes(changed))
     except ProgramError as error:
         explained(error)
+        program = None
+    assert _read_after(EVERY, bytes(changed)) == program
 
 
 def explained(error: ProgramError) -> None:
     assert error.field
     assert str(error)
+
+
+def _read_after(known: Program, data: bytes) -> Program | None:
+    """What a reader that knows a program makes of bytes; None for an error."""
+    reader = ProgramReader()
+    reader.read(to_wire(known))
+    try:
+        return reader.read(pb.Program.FromString(data))
+    except (ProgramError, DecodeError):
+        return None

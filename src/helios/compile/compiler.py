@@ -18,7 +18,7 @@ from helios.contract.prepared import PreparedContract
 from helios.contract.tensor import BufferKind
 from helios.errors import CompileError
 from helios.program.ir import Buffer, Program
-from helios.program.text import to_text
+from helios.program.text import to_texts
 from helios.records import dataclass
 
 _PER_FRAME = (BufferKind.TRANSPORT, BufferKind.COMPLETION)
@@ -117,7 +117,7 @@ def contract_digest(contract: PreparedContract, programs: Sequence[Program]) -> 
             for name, weight in contract.weights.items()
         },
     }
-    return digest("\n".join((to_json(facts), *(to_text(program) for program in programs))))
+    return digest("\n".join((to_json(facts), *to_texts(programs))))
 
 
 def _plan_program(compilation: Compilation, place: int, limits: Limits) -> ProgramPlan:

@@ -45,14 +45,19 @@ class Estimator:
     def __init__(self, providers: Mapping[str, ProviderSpec]) -> None:
         self._providers = providers
         self._known: dict[object, Workspace] = {}
+        self._estimated: dict[tuple[str, int], tuple[Op, Workspace]] = {}
 
     def __call__(self, provider: str, op: Op) -> Workspace:
         """What the provider of that name needs for an operation."""
-        types = tuple([o and o.type for o in op.operands])
-        key = (provider, op.kind, types, tuple(op.attributes.items()))
-        found = self._known.get(key)
+        # The operation is kept, so that its id is its own.
+        _, found = self._estimated.get((provider, id(op)), (op, None))
         if found is None:
-            found = self._known[key] = workspace(self._providers[provider], op)
+            types = tuple([o and o.type for o in op.operands])
+            key = (provider, op.kind, types, tuple(op.attributes.items()))
+            found = self._known.get(key)
+            if found is None:
+                found = self._known[key] = workspace(self._providers[provider], op)
+            self._estimated[provider, id(op)] = op, found
         return found
 
 

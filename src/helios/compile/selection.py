@@ -172,8 +172,12 @@ class _Search:
 def _weight_uses(programs: Sequence[Program]) -> dict[str, list[Op]]:
     """The distinct uses of each weight; programs repeat them, and once is enough."""
     uses: dict[str, dict[object, Op]] = {}
+    seen: set[int] = set()
     for program in programs:
         for op in program.ops:
+            if id(op) in seen:
+                continue
+            seen.add(id(op))
             names = tuple([o.name if isinstance(o, Weight) else None for o in op.operands])
             for name in filter(None, names):
                 key = (op.kind, names, tuple(op.attributes.items()))
@@ -230,8 +234,15 @@ class _Decider:
         self._catalog = catalog
         self._layouts = layouts
         self._known: dict[object, OpPlan] = {}
+        self._decided: dict[int, OpPlan] = {}  # by the operation itself: programs share them
 
     def __call__(self, program: str, index: int, op: Op) -> OpPlan:
+        known = self._decided.get(id(op))
+        if known is None:
+            known = self._decided[id(op)] = self._alike(program, index, op)
+        return known
+
+    def _alike(self, program: str, index: int, op: Op) -> OpPlan:
         key = (
             op.kind,
             tuple([o and o.type.dtype for o in op.operands]),

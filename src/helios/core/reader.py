@@ -23,7 +23,7 @@ from helios.core.trust import TrustStore, check_acceptance
 from helios.core.wire import parse
 from helios.errors import CoreError, SignatureError, TrustError
 from helios.program.ir import Program
-from helios.program.wire import from_wire
+from helios.program.wire import ProgramReader
 from helios.records import dataclass
 from helios.schema import contract_pb2, core_pb2, manifest_pb2, program_pb2
 
@@ -179,7 +179,9 @@ class Core(AuthenticatedCore):
     def programs(self) -> tuple[Program, ...]:
         """Every program of the manifest's two catalogs, serving programs first."""
         manifest = self.manifest
-        return tuple(self._program(entry) for entry in (*manifest.programs, *manifest.tuning))
+        reader = ProgramReader()
+        entries = (*manifest.programs, *manifest.tuning)
+        return tuple(reader.read(self._program(entry)) for entry in entries)
 
     def weight(self, name: str) -> StoredTensor:
         """A stored tensor; the chunks it lies in are checked before the first use of each."""
@@ -205,7 +207,7 @@ class Core(AuthenticatedCore):
         if any(weight.storage.tile_rows > 1 for weight in self._opened.facts.weights.values()):
             self._opened.store.verify_ahead()
 
-    def _program(self, entry: manifest_pb2.ProgramDescriptor) -> Program:
+    def _program(self, entry: manifest_pb2.ProgramDescriptor) -> program_pb2.Program:
         field = f"resource {entry.resource}"
         message = parse(program_pb2.Program, self.resource(entry.resource), field=field)
         for part in ("name", "operation"):
@@ -216,7 +218,7 @@ class Core(AuthenticatedCore):
                     value=getattr(message, part),
                     remedy="prepare the core again",
                 )
-        return from_wire(message)
+        return message
 
 
 def authenticate(path: str | os.PathLike[str], trust: TrustStore) -> AuthenticatedCore:

@@ -16,7 +16,7 @@ follows `#` is a comment. Storage is declared before it is used, and only if it 
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from helios.program.ir import AttributeValue, Buffer, Op, Program, Role, TensorType, Value, Weight
@@ -26,7 +26,13 @@ from helios.program.verify import verify
 
 def to_text(program: Program) -> str:
     """A program as text. Accepts any program, so that a malformed one can be looked at."""
-    return "".join([f"{line}\n" for line in _lines(program)])
+    return to_texts((program,))[0]
+
+
+def to_texts(programs: Sequence[Program]) -> list[str]:
+    """Programs as texts; operations that they share are written once."""
+    known: dict[int, str] = {}
+    return ["".join([f"{line}\n" for line in _lines(p, known)]) for p in programs]
 
 
 def from_text(text: str) -> Program:
@@ -39,7 +45,7 @@ def from_text(text: str) -> Program:
     return program
 
 
-def _lines(program: Program) -> Iterator[str]:
+def _lines(program: Program, known: dict[int, str]) -> Iterator[str]:
     yield f"program {program.name} {program.operation.name}"
     yield ""
     for extent in program.extents:
@@ -53,7 +59,9 @@ def _lines(program: Program) -> Iterator[str]:
         yield f"weight ${weight.name} {told(weight.type)}"
     yield ""
     for op in program.ops:
-        yield _op(op, told)
+        if id(op) not in known:
+            known[id(op)] = _op(op, told)
+        yield known[id(op)]
 
 
 def _declared(item: Value | Buffer, told: Callable[[TensorType], str]) -> str:

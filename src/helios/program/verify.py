@@ -46,27 +46,44 @@ def verify(program: Program) -> None:
     - A completion buffer is written at most once and transport buffers never. Tuning programs
       write each of their tuned buffers once and read none; other programs only read them.
     """
-    if _verified.get(id(program)) is program:
-        return
-    _check_name("program.name", program.name, NAME)
-    if len(program.ops) > MAX_OPS:
-        refuse(f"{program.name}.ops", "too many", len(program.ops), f"at most {MAX_OPS}")
-    extents = _verify_extents(program)
-    defined: dict[str, Ref] = {}
-    written: set[str] = set()
-    inferred: _Inferred = {}
-    for index, op in enumerate(program.ops):
-        try:
-            _verify_op(op, extents, defined, inferred)
-            _verify_buffers(program.operation, op, written)
-        except ProgramError as error:
-            raise ProgramError(
-                error.message,
-                field=f"{program.name}.ops[{index}] {op.kind}: {error.field}",
-                value=error.value,
-                remedy=error.remedy,
-            ) from None
-    _verified[id(program)] = program
+    Verifier().verify(program)
+
+
+class Verifier:
+    """Verifies programs as `verify` does; an operation that several share is inferred once."""
+
+    def __init__(self) -> None:
+        self._sound: dict[Hashable, dict[int, Op]] = {}
+
+    def verify(self, program: Program) -> None:
+        """Raise `ProgramError` unless every rule of a captured program holds."""
+        if _verified.get(id(program)) is program:
+            return
+        _check_name("program.name", program.name, NAME)
+        if len(program.ops) > MAX_OPS:
+            refuse(f"{program.name}.ops", "too many", len(program.ops), f"at most {MAX_OPS}")
+        extents = _verify_extents(program)
+        # An operation by itself is sound or not by the names and kinds of extents alone.
+        sound = self._sound.setdefault(frozenset((e.name, e.kind) for e in program.extents), {})
+        defined: dict[str, Ref] = {}
+        written: set[str] = set()
+        inferred: _Inferred = {}
+        for index, op in enumerate(program.ops):
+            try:
+                _verify_operands(op, defined)
+                if id(op) not in sound:
+                    _verify_op(op, extents, inferred)
+                    sound[id(op)] = op
+                _verify_results(op, defined)
+                _verify_buffers(program.operation, op, written)
+            except ProgramError as error:
+                raise ProgramError(
+                    error.message,
+                    field=f"{program.name}.ops[{index}] {op.kind}: {error.field}",
+                    value=error.value,
+                    remedy=error.remedy,
+                ) from None
+        _verified[id(program)] = program
 
 
 # Programs are frozen, so what was verified once stays well formed for as long as it lives.
@@ -115,9 +132,8 @@ def _infer(op: Op, extents: Mapping[str, Extent], inferred: _Inferred) -> tuple[
     return types
 
 
-def _verify_op(
-    op: Op, extents: Mapping[str, Extent], defined: dict[str, Ref], inferred: _Inferred
-) -> None:
+def _verify_op(op: Op, extents: Mapping[str, Extent], inferred: _Inferred) -> None:
+    """An operation by itself: all that does not depend on those before it."""
     spec = find(op.kind)
     for attribute in spec.attributes:
         # A default that changes later must not change what was captured.
@@ -125,41 +141,46 @@ def _verify_op(
             refuse(attribute.name, "attribute is not written out", None, "state it")
     for operand in op.operands:
         if operand is not None:
-            _verify_reference(operand, extents, defined)
+            _check_name(operand.name, operand.name, NAME)
+            _verify_type(operand, extents)
     expected = _infer(op, extents, inferred)
     if len(op.results) != len(expected):
         refuse(op.kind, f"{len(expected)} results expected", len(op.results), "name each result")
     for result, type_ in zip(op.results, expected, strict=True):
-        _verify_result(result, type_, extents, defined)
-        defined[result.name] = result
+        _check_name(f"%{result.name}", result.name, NAME)
+        if result.type is not type_ and result.type != type_:
+            refuse(
+                f"%{result.name}", f"the op table infers {type_}", str(result.type), "fix the type"
+            )
+        _verify_type(result, extents)
 
 
-def _verify_reference(operand: Ref, extents: Mapping[str, Extent], defined: dict[str, Ref]) -> None:
-    if not isinstance(operand, Ref):
-        refuse("operand", "must be a value, buffer or weight", operand, "name one")
-    if isinstance(operand, Value):
+def _verify_operands(op: Op, defined: dict[str, Ref]) -> None:
+    """Values are defined, and one name means one thing."""
+    for operand in op.operands:
+        if operand is None:
+            continue
+        if not isinstance(operand, Ref):
+            refuse("operand", "must be a value, buffer or weight", operand, "name one")
         known = defined.get(operand.name)
-        if known is not operand and known != operand:
-            refuse(f"%{operand.name}", "read before it is written", operand.name, "reorder the ops")
-    elif operand.name not in defined:
-        _check_name(operand.name, operand.name, NAME)
-        _verify_type(operand, extents)
-        defined[operand.name] = operand
-    elif defined[operand.name] is not operand and defined[operand.name] != operand:
-        refuse(operand.name, "one name, two things", operand.name, "rename one of them")
+        if known is operand:
+            continue
+        if isinstance(operand, Value):
+            if known != operand:
+                name = operand.name
+                refuse(f"%{name}", "read before it is written", name, "reorder the ops")
+        elif known is None:
+            defined[operand.name] = operand
+        elif known != operand:
+            refuse(operand.name, "one name, two things", operand.name, "rename one of them")
 
 
-def _verify_result(
-    result: Value, expected: TensorType, extents: Mapping[str, Extent], defined: Mapping[str, Ref]
-) -> None:
-    _check_name(f"%{result.name}", result.name, NAME)
-    if result.type is not expected and result.type != expected:
-        refuse(
-            f"%{result.name}", f"the op table infers {expected}", str(result.type), "fix the type"
-        )
-    if result.name in defined:
-        refuse(f"%{result.name}", "the name is taken", result.name, "rename the result")
-    _verify_type(result, extents)
+def _verify_results(op: Op, defined: dict[str, Ref]) -> None:
+    """Values are defined once."""
+    for result in op.results:
+        if result.name in defined:
+            refuse(f"%{result.name}", "the name is taken", result.name, "rename the result")
+        defined[result.name] = result
 
 
 def _verify_type(item: Ref, extents: Mapping[str, Extent]) -> None:
@@ -196,6 +217,8 @@ _WRITTEN_ONCE = (BufferKind.COMPLETION, BufferKind.TUNED)
 def _verify_buffers(operation: Operation, op: Op, written: set[str]) -> None:
     """Who reads and writes which buffer; `written` are those that may not be written again."""
     named = [o.name for o in op.operands if isinstance(o, Buffer)]
+    if not named:
+        return
     for spec, operand in zip(find(op.kind).operands, op.operands, strict=False):
         if not isinstance(operand, Buffer):
             continue

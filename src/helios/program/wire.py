@@ -5,11 +5,11 @@ not know, references that dangle, declarations without use and anything `verify`
 work is bounded by the size of the message.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar, cast
 
 from helios.contract.operation import Operation
-from helios.contract.strict import check_message, parse
+from helios.contract.strict import Seen, check_message, parse
 from helios.errors import ProgramError
 from helios.program.ir import (
     AttributeValue,
@@ -27,10 +27,11 @@ from helios.program.ir import (
     Value,
     Weight,
 )
-from helios.program.verify import verify
+from helios.program.verify import Verifier, verify
 from helios.schema import program_pb2 as pb
 
 _RefT = TypeVar("_RefT", Buffer, Weight, Value)
+_MessageT = TypeVar("_MessageT", pb.Buffer, pb.Weight, pb.Value)
 
 
 def program_to_bytes(program: Program) -> bytes:
@@ -118,114 +119,152 @@ def _attribute_to_wire(name: str, value: AttributeValue) -> pb.Attribute:
 
 def from_wire(message: pb.Program) -> Program:
     """The verified program in a message. Raises `ProgramError` naming the field."""
-    check_message(message, "program", ProgramError)
-    if not message.operation:
-        raise _error("program.operation", "no operation is selected", 0, "select one")
-    reader = _Reader(message)
-    ops = tuple([reader.op(i, op) for i, op in enumerate(message.ops)])
-    reader.check_all_used()
-    extents = tuple(_extent(f"program.extents[{i}]", e) for i, e in enumerate(message.extents))
-    program = Program(message.name, Operation(message.operation), extents, ops)
-    verify(program)
-    return program
+    return ProgramReader().read(message)
 
 
-class _Reader:
-    """The declarations of a message, and which of them operations have used."""
+class ProgramReader:
+    """Reads programs, and reads once what they have in common.
 
-    def __init__(self, message: pb.Program) -> None:
+    A model's programs share one body. What is written alike in several of them becomes one
+    object, so that whoever looks at programs may look at each of their operations once.
+    """
+
+    def __init__(self) -> None:
+        self._seen: Seen = {}
         self._types: dict[bytes, TensorType] = {}
-        self._buffers = _by_name(
-            "buffers",
-            (
-                Buffer(b.name, _buffer_kind(i, b), self._type("buffers", i, b.type), Role(b.role))
-                for i, b in enumerate(message.buffers)
-            ),
-        )
-        self._weights = _by_name(
-            "weights",
-            (
-                Weight(w.name, self._type("weights", i, w.type))
-                for i, w in enumerate(message.weights)
-            ),
-        )
-        self._values = _by_name(
-            "values",
-            (
-                Value(v.name, self._type("values", i, v.type), Role(v.role))
-                for i, v in enumerate(message.values)
-            ),
-        )
-        self._used_buffers: set[str] = set()
-        self._used_weights: set[str] = set()
-        self._used_values: set[str] = set()
+        self._things: dict[tuple[str, bytes], Ref] = {}
+        self._ops: dict[bytes, tuple[Op, frozenset[int]]] = {}
+        self._verifier = Verifier()
 
-    def op(self, index: int, op: pb.Op) -> Op:
-        attributes: dict[str, AttributeValue] = {}
-        for attribute in op.attributes:
-            if attribute.name in attributes:
-                where = f"program.ops[{index}].attributes.{attribute.name}"
-                raise _error(where, "is given twice", attribute.name, "give it once")
-            attributes[attribute.name] = _attribute(index, attribute)
-        operands = [self._operand(index, i, o) for i, o in enumerate(op.operands)]
-        results = []
-        for name in op.results:
-            if name not in self._values:
-                raise _dangling(f"program.ops[{index}].results", "value", name)
-            self._used_values.add(name)
-            results.append(self._values[name])
-        return Op(op.kind, tuple(operands), tuple(results), attributes)
+    def read(self, message: pb.Program) -> Program:
+        """The verified program in a message. Raises `ProgramError` naming the field."""
+        check_message(message, "program", ProgramError, self._seen)
+        if not message.operation:
+            raise _error("program.operation", "no operation is selected", 0, "select one")
+        declared = _Declared(
+            self._declared("buffers", message.buffers, self._buffer),
+            self._declared("weights", message.weights, self._weight),
+            self._declared("values", message.values, self._value),
+        )
+        ops = tuple([self._op(i, op, declared) for i, op in enumerate(message.ops)])
+        declared.check_all_used()
+        extents = tuple(_extent(f"program.extents[{i}]", e) for i, e in enumerate(message.extents))
+        program = Program(message.name, Operation(message.operation), extents, ops)
+        self._verifier.verify(program)
+        return program
 
-    def check_all_used(self) -> None:
-        for kind, declared, used in (
-            ("buffer", self._buffers, self._used_buffers),
-            ("weight", self._weights, self._used_weights),
-            ("value", self._values, self._used_values),
-        ):
-            for name in declared:
-                if name not in used:
-                    raise _error(
-                        f"program.{kind}s.{name}", "is declared and never used", name, "remove it"
-                    )
+    def _declared(
+        self, field: str, items: Iterable[_MessageT], read: Callable[[int, _MessageT], _RefT]
+    ) -> dict[str, _RefT]:
+        found: dict[str, _RefT] = {}
+        for index, item in enumerate(items):
+            key = field, item.SerializeToString()
+            known = self._things.get(key)
+            if known is None:
+                known = self._things[key] = read(index, item)
+            if known.name in found:
+                where = f"program.{field}.{known.name}"
+                raise _error(where, "is declared twice", known.name, "rename it")
+            found[known.name] = cast(_RefT, known)
+        return found
 
-    def _operand(self, index: int, place: int, reference: pb.Reference) -> Ref | None:
-        target = reference.WhichOneof("target")
-        declared: Mapping[str, Ref]
-        if target == "value":
-            name, declared, used = reference.value, self._values, self._used_values
-        elif target == "weight":
-            name, declared, used = reference.weight, self._weights, self._used_weights
-        elif target == "buffer":
-            name, declared, used = reference.buffer, self._buffers, self._used_buffers
-        else:
-            return None
-        if name not in declared:
-            raise _dangling(f"program.ops[{index}].operands[{place}]", target, name)
-        used.add(name)
-        return declared[name]
+    def _buffer(self, index: int, item: pb.Buffer) -> Buffer:
+        kind = _buffer_kind(index, item)
+        return Buffer(item.name, kind, self._type("buffers", index, item.type), Role(item.role))
+
+    def _weight(self, index: int, item: pb.Weight) -> Weight:
+        return Weight(item.name, self._type("weights", index, item.type))
+
+    def _value(self, index: int, item: pb.Value) -> Value:
+        return Value(item.name, self._type("values", index, item.type), Role(item.role))
 
     def _type(self, kind: str, index: int, type_: pb.TensorType) -> TensorType:
-        # Programs have few types and many things of each.
-        key = type_.SerializeToString(deterministic=True)
+        key = type_.SerializeToString()
         known = self._types.get(key)
         if known is None:
             known = self._types[key] = _type(f"{kind}[{index}]", type_)
         return known
 
+    def _op(self, index: int, message: pb.Op, declared: "_Declared") -> Op:
+        data = message.SerializeToString()
+        if data in self._ops:
+            op, things = self._ops[data]
+            # The names in it must stand for the same things here as there.
+            if declared.use(things):
+                return op
+        op = _op(index, message, declared)
+        refs = [ref for ref in (*op.operands, *op.results) if ref is not None]
+        things = frozenset(map(id, refs))
+        declared.use(things)
+        self._ops[data] = op, things
+        return op
+
+
+class _Declared:
+    """The declarations of a message by name, and which of them operations have used."""
+
+    def __init__(
+        self,
+        buffers: Mapping[str, Buffer],
+        weights: Mapping[str, Weight],
+        values: Mapping[str, Value],
+    ) -> None:
+        self.by_kind: Mapping[str, Mapping[str, Ref]] = {
+            "buffer": buffers,
+            "weight": weights,
+            "value": values,
+        }
+        self.values = values
+        # The reader keeps the things, so that their ids are theirs alone.
+        self._ids = {id(thing) for things in self.by_kind.values() for thing in things.values()}
+        self._used: set[int] = set()
+
+    def use(self, things: frozenset[int]) -> bool:
+        """Count things as used; False, and nothing is counted, unless all are declared."""
+        if not self._ids.issuperset(things):
+            return False
+        self._used.update(things)
+        return True
+
+    def check_all_used(self) -> None:
+        """Raise `ProgramError` where a thing is declared and not used."""
+        for kind, things in self.by_kind.items():
+            for name, thing in things.items():
+                if id(thing) not in self._used:
+                    raise _error(
+                        f"program.{kind}s.{name}", "is declared and never used", name, "remove it"
+                    )
+
+
+def _op(index: int, op: pb.Op, declared: _Declared) -> Op:
+    attributes: dict[str, AttributeValue] = {}
+    for attribute in op.attributes:
+        if attribute.name in attributes:
+            where = f"program.ops[{index}].attributes.{attribute.name}"
+            raise _error(where, "is given twice", attribute.name, "give it once")
+        attributes[attribute.name] = _attribute(index, attribute)
+    operands = [_operand(index, i, o, declared) for i, o in enumerate(op.operands)]
+    results = []
+    for name in op.results:
+        if name not in declared.values:
+            raise _dangling(f"program.ops[{index}].results", "value", name)
+        results.append(declared.values[name])
+    return Op(op.kind, tuple(operands), tuple(results), attributes)
+
+
+def _operand(index: int, place: int, reference: pb.Reference, declared: _Declared) -> Ref | None:
+    target = reference.WhichOneof("target")
+    if target is None:
+        return None
+    name: str = getattr(reference, target)
+    thing = declared.by_kind[target].get(name)
+    if thing is None:
+        raise _dangling(f"program.ops[{index}].operands[{place}]", target, name)
+    return thing
+
 
 def _dangling(field: str, kind: str, name: str) -> ProgramError:
     return _error(field, f"there is no such {kind}", name, f"declare the {kind}")
-
-
-def _by_name(field: str, items: Iterable[_RefT]) -> dict[str, _RefT]:
-    found: dict[str, _RefT] = {}
-    for item in items:
-        if item.name in found:
-            raise _error(
-                f"program.{field}.{item.name}", "is declared twice", item.name, "rename it"
-            )
-        found[item.name] = item
-    return found
 
 
 def _extent(field: str, extent: pb.Extent) -> Extent:
