@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from helios.errors import ContractError
@@ -135,4 +136,4 @@ def _longest_token(layout: dict[str, Any]) -> int:
     ):
         return 0
     added = [token["content"] for token in layout.get("added_tokens") or ()]
-    return max(map(len, [*names, *added]), default=0)
+    return max(map(len, chain(names, added)), default=0)

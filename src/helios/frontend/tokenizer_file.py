@@ -34,21 +34,38 @@ class _BytePairs(msgspec.Struct, forbid_unknown_fields=True):
         return models.BPE(**{name: value for name, value in given.items() if value is not None})
 
 
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    """A file with such a model. What it leaves out stays left out."""
+
+    model: _BytePairs
+    added_tokens: list[dict[str, Any]] = []
+    version: Any = msgspec.UNSET
+    truncation: Any = msgspec.UNSET
+    padding: Any = msgspec.UNSET
+    normalizer: Any = msgspec.UNSET
+    pre_tokenizer: Any = msgspec.UNSET
+    post_processor: Any = msgspec.UNSET
+    decoder: Any = msgspec.UNSET
+
+    def fields(self) -> dict[str, Any]:
+        """What the file holds besides the model."""
+        held = {name: getattr(self, name) for name in self.__struct_fields__ if name != "model"}
+        return {name: value for name, value in held.items() if value is not msgspec.UNSET}
+
+
 def read_tokenizer(source: str) -> tuple[tokenizers.Tokenizer, dict[str, Any]]:
     """The tokenizer in a file's text, and the file's content. Raises any error for a bad one."""
-    fields = msgspec.json.decode(source, type=dict[str, msgspec.Raw])
     try:
-        pairs = msgspec.json.decode(fields["model"], type=_BytePairs)
-    except (KeyError, msgspec.ValidationError):
+        file = msgspec.json.decode(source, type=_File)
+    except msgspec.ValidationError:
         return tokenizers.Tokenizer.from_str(source), msgspec.json.decode(source)
-    rest = {name: msgspec.json.decode(raw) for name, raw in fields.items() if name != "model"}
-    added = rest.get("added_tokens") or []
+    rest = file.fields()
     frame = {**rest, "model": _EMPTY, "added_tokens": []}
     tokenizer = tokenizers.Tokenizer.from_str(msgspec.json.encode(frame).decode())
-    tokenizer.model = pairs.model()
+    tokenizer.model = file.model.model()
     # Last, as the library adds them: their ids are looked up in the model.
-    tokenizer.add_tokens([_added(token) for token in added])
-    return tokenizer, {**rest, "model": msgspec.structs.asdict(pairs)}
+    tokenizer.add_tokens([_added(token) for token in file.added_tokens])
+    return tokenizer, {**rest, "model": msgspec.structs.asdict(file.model)}
 
 
 def _added(token: dict[str, Any]) -> tokenizers.AddedToken:
