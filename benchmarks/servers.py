@@ -112,7 +112,7 @@ class Server:
     """A running peer. `started` is the seconds from exec to the end of the first completion."""
 
     def __init__(self, peer: Peer, threads: int, shape: Shape) -> None:
-        port = _free_port()
+        port = free_port()
         command = peer.command(port, threads, shape)
         LOGS.mkdir(parents=True, exist_ok=True)
         self.peer = peer
@@ -162,7 +162,7 @@ class Server:
                 return
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

@@ -1,16 +1,20 @@
 """Medians, ratios, tables and divergences."""
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from benchmarks.answers import first_difference, parting
 from benchmarks.divergence import Divergence, Floats, log_softmax
 from benchmarks.quality import windows
 from benchmarks.report import grids, markdown
 from benchmarks.results import Measured, Results, advantage, goal, read_results, rows
-from benchmarks.spread import number, paired_ratio, spread, text
+from benchmarks.spread import Spread, number, paired_ratio, spread, text
+from benchmarks.startup import FIRST, LAUNCH, TOTAL, collected, divided
+from benchmarks.startup import table as startup_table
 
 FACTS = {
     "date": "2025-01-01 00:00",
@@ -178,3 +182,19 @@ def test_answers_part_at_their_first_different_token() -> None:
     assert (found.equal_tokens, found.ours, found.theirs, found.gap) == (2, 3, 5, 2.0)
     same = parting("?", [7, 8], [1, 2], [1, 2, 3], reference)  # type: ignore[arg-type]
     assert (same.equal_tokens, same.gap) == (2, None)
+
+
+def test_a_start_is_divided_into_its_phases_and_what_lies_around_them() -> None:
+    starts = [
+        divided({"plan": 0.25, "weights": 0.5}, ready=1.0, total=1.5),
+        divided({"plan": 0.5, "weights": 0.5}, ready=1.25, total=1.5),
+        divided({"plan": 0.75, "weights": 0.5}, ready=1.5, total=2.0),
+    ]
+    assert starts[0] == {LAUNCH: 0.25, "plan": 0.25, "weights": 0.5, FIRST: 0.5, TOTAL: 1.5}
+    found = collected(starts)
+    assert found["plan"] == Spread(500.0, 250.0, 750.0, 3)
+    shown = Console(width=100, file=io.StringIO())
+    shown.print(startup_table(found))
+    assert isinstance(shown.file, io.StringIO)
+    row = next(line for line in shown.file.getvalue().splitlines() if "plan" in line)
+    assert [word for word in row.split() if word[0].isdigit()] == ["500", "250", "750", "33%"]

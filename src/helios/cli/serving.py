@@ -35,6 +35,8 @@ def listen(
     assembly: Assembly, startup: StartupReport, host: str, port: int, api_key: str | None
 ) -> None:
     """Tell how start-up went, then serve until a signal ends it."""
+    with startup.phase("application"):
+        app = build_app(assembly.service, api_key=api_key)
     _say(*_told(startup))
 
     def ready(address: str) -> None:
@@ -48,7 +50,7 @@ def listen(
         )
 
     try:
-        serve(build_app(assembly.service, api_key=api_key), host, port, ready=ready)
+        serve(app, host, port, ready=ready)
     finally:
         assembly.service.close()
         assembly.engine.close(0)

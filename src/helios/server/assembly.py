@@ -48,12 +48,13 @@ def assemble(
     loaded = load_model(core, runtime, options, progress, report)
     with report.phase("frontend"):
         frontend = load_frontend(loaded.contract.frontend, words, text)
-    engine = Engine(
-        loaded.model,
-        queue_capacity=limits.queue_capacity,
-        monitor_factory=frontend.monitor,
-        policy=policy,
-    )
+    with report.phase("engine"):
+        engine = Engine(
+            loaded.model,
+            queue_capacity=limits.queue_capacity,
+            monitor_factory=frontend.monitor,
+            policy=policy,
+        )
     model = ServedModel(
         id=loaded.contract.served_id,
         aliases=loaded.contract.aliases,
