@@ -95,11 +95,19 @@ def private(path: Path, data: bytes) -> Path:
     return path
 
 
+def test_a_key_is_the_same_in_every_form_of_pem(tmp_path: Path) -> None:
+    published().save(tmp_path / "key.pem")
+    saved = (tmp_path / "key.pem").read_bytes()
+    for data in (saved, saved.rstrip(), saved.replace(b"\n", b"\r\n"), b"a note\n" + saved):
+        assert SigningKey.load(private(tmp_path / "other.pem", data)).sign(MESSAGE) == SIGNATURE
+
+
 def test_files_that_hold_no_ed25519_key(tmp_path: Path) -> None:
     for data in (
         b"",
         b"nonsense",
         b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+        b"-----BEGIN PRIVATE KEY-----\n" + b"A" * 64 + b"\n-----END PRIVATE KEY-----\n",
     ):
         with pytest.raises(TrustError, match="PEM"):
             SigningKey.load(private(tmp_path / "bad.pem", data))

@@ -1,5 +1,6 @@
 """Ed25519 keys: how they are made, kept and named."""
 
+import binascii
 import os
 import re
 import stat
@@ -8,7 +9,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PrivateKey,
     Ed25519PublicKey,
@@ -97,8 +97,14 @@ class SigningKey:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "SigningKey":
         """The key in a PEM PKCS#8 file that nobody but its owner may read or write."""
+        pem = _read_private(Path(path))
+        seed = _seed(pem)
+        if seed is not None:
+            return cls(Ed25519PrivateKey.from_private_bytes(seed))
+        from cryptography.hazmat.primitives import serialization
+
         try:
-            private = serialization.load_pem_private_key(_read_private(Path(path)), password=None)
+            private = serialization.load_pem_private_key(pem, password=None)
         except (ValueError, TypeError) as error:
             raise TrustError(
                 "is not an unencrypted PEM private key", field=str(path), remedy=_MAKE_ONE
@@ -114,6 +120,8 @@ class SigningKey:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the key to a new file of mode 0600; a file that exists is never replaced."""
+        from cryptography.hazmat.primitives import serialization
+
         pem = self._private.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -127,6 +135,22 @@ class SigningKey:
 
 
 _MAKE_ONE = "make one with `helios keys`"
+
+# Version 0, id-Ed25519 and the head of the seed: RFC 8410, section 7.
+_PKCS8 = bytes.fromhex("302e020100300506032b657004220420")
+_PEM = re.compile(
+    rb"-----BEGIN PRIVATE KEY-----\n([A-Za-z0-9+/]{64})\n-----END PRIVATE KEY-----\n?"
+)
+
+
+def _seed(pem: bytes) -> bytes | None:
+    """The seed in a file as `save` writes it; None for any other form, which the library reads.
+
+    Importing what reads all forms takes longer than anything else that keys are needed for.
+    """
+    found = _PEM.fullmatch(pem)
+    der = binascii.a2b_base64(found[1]) if found else b""
+    return der[len(_PKCS8) :] if der.startswith(_PKCS8) else None
 
 
 def _read_private(path: Path) -> bytes:
