@@ -1,11 +1,12 @@
 """The engine on a simulated device: threads, queues, failures, and the end of every request."""
 
+import dataclasses
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import count
 
 import pytest
+from msgspec.structs import replace
 
 from helios.contract.operation import Operation
 from helios.contract.submission import (
@@ -206,7 +207,7 @@ def test_ids_in_use_and_wrong_requests_are_refused_at_once() -> None:
 
 
 def test_a_request_that_never_fits_gets_its_own_kind_of_failure() -> None:
-    shape = replace(SHAPE, pages=4)
+    shape = dataclasses.replace(SHAPE, pages=4)
     engine = Engine(SimulatedDevice(shape), queue_capacity=4)
     listener = Listener()
     engine.submit(generate(1, max_tokens=50), listener)

@@ -1,9 +1,9 @@
 """Ends before their time: cancellation, failed steps, lying records, and who waits for what."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from scheduler_harness import Driver, geometry, request
 
 from helios.contract.operation import Operation

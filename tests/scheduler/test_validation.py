@@ -1,8 +1,9 @@
 """Completion records against the lanes they answer, one rule at a time."""
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
+from msgspec.structs import replace
 
 from helios.contract.operation import Operation
 from helios.contract.submission import Completion, Lane, LaneCompletion, Variant
@@ -40,7 +41,7 @@ def test_alternatives_are_in_the_vocabulary(top: tuple[tuple[int, float], ...]) 
 
 
 def test_a_draft_cursor_trails_by_the_declared_lag() -> None:
-    lagging = replace(DECODE, cursor_lag=3)
+    lagging = dataclasses.replace(DECODE, cursor_lag=3)
     assert fault(lagging, LANE, replace(RECORD, cursor=8)) is None
     assert "cursor" in str(fault(lagging, LANE, RECORD))
     early = replace(LANE, endpoint=0)

@@ -1,8 +1,7 @@
 """The simulated device: its rules, its clock, its misfortunes, and that equal seeds repeat."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from helios.contract.operation import Operation
 from helios.contract.submission import (

@@ -1,9 +1,10 @@
 """Driving a loaded model by hand, step by step, without a scheduler."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec.structs import replace
 
 from helios.contract.operation import Operation
 from helios.contract.submission import (

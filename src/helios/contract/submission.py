@@ -2,10 +2,13 @@
 
 These are plain facts about requests, free of tensors. The scheduler writes submissions, packing
 turns them into frames by the contract's value bindings, the device answers with completions. A
-simulated device understands them as they are.
+simulated device understands them as they are. What is made anew for every lane of every step is a
+`msgspec` struct, which is made forty times as fast as a frozen dataclass.
 """
 
 from collections.abc import Sequence
+
+import msgspec
 
 from helios.contract.operation import Operation
 from helios.errors import HeliosError
@@ -50,8 +53,7 @@ class LaneAdmission:
     pending_token: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(msgspec.Struct, frozen=True):
     """One request's part of a submission.
 
     `endpoint` counts the tokens the request has consumed before this step; `query_length` those
@@ -83,8 +85,7 @@ it been drawn. Empty for a lane that is not `masked`.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(msgspec.Struct, frozen=True):
     """One step. `sequence` grows by one per submission; `frame` alternates.
 
     Where lanes are `masked`, the host supplies their masks after it has submitted the step, which
@@ -103,8 +104,7 @@ class Submission:
         return any(lane.masked for lane in self.lanes)
 
 
-@dataclass(frozen=True, slots=True)
-class LaneCompletion:
+class LaneCompletion(msgspec.Struct, frozen=True):
     """What the device reports of one lane, in lane order. Nothing here is trusted yet.
 
     `endpoint` counts consumed tokens after the step; `tokens` are the tokens sampled (their
@@ -126,8 +126,7 @@ class LaneCompletion:
     score_tops: tuple[tuple[tuple[int, float], ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(msgspec.Struct, frozen=True):
     """The terminal record of one submission: lanes in order, or the error that ended it."""
 
     sequence: int

@@ -9,7 +9,9 @@ It refuses submissions that break a real device's rules, and can be told to fail
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
+
+from msgspec.structs import replace
 
 from helios.contract.operation import Operation
 from helios.contract.submission import (

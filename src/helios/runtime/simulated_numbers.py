@@ -1,7 +1,8 @@
 """What a simulated device computes instead of logits, and how it lies when told to."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from helios.contract.submission import Completion, Geometry, Sampling
 from helios.errors import DeviceError
