@@ -1,11 +1,17 @@
 """Reading a step's completion buffers back as a record. Nothing read here is trusted yet."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 
 from helios.contract.kinds import CompletionField
 from helios.contract.prepared import PreparedGraph
 from helios.contract.submission import Completion, Lane, LaneCompletion, Submission
 from helios.runtime.storage import Array, Storage
+
+Alternatives = tuple[tuple[int, float], ...]
+Sampled = tuple[tuple[int, ...], float | None, Alternatives]
+
+_NOTHING: Sampled = ((), None, ())
 
 
 class CompletionReader:
@@ -25,10 +31,11 @@ class CompletionReader:
         slots = column(CompletionField.SLOT, len(lanes))
         generations = column(CompletionField.GENERATION, len(lanes))
         endpoints = column(CompletionField.ENDPOINT, len(lanes))
+        sampled = self._sampled(submission, storage)
         records = []
-        sampled = packed = 0
+        packed = 0
         for row, lane in enumerate(lanes):
-            tokens, logprob, top = self._sampled(submission, storage, sampled, lane)
+            tokens, logprob, top = next(sampled) if lane.sample else _NOTHING
             scores, score_tops = self._scores(submission, storage, packed, lane)
             records.append(
                 LaneCompletion(
@@ -43,29 +50,29 @@ class CompletionReader:
                     score_tops=score_tops,
                 )
             )
-            sampled += lane.sample
             packed += lane.query_length
         return Completion(submission.sequence, submission.frame, tuple(records))
 
-    def _sampled(
-        self, submission: Submission, storage: Storage, index: int, lane: Lane
-    ) -> tuple[tuple[int, ...], float | None, tuple[tuple[int, float], ...]]:
-        if not lane.sample:
-            return (), None, ()
-        # One token per sampled row, or W of them.
-        tokens = self._array(CompletionField.TOKENS, submission, storage)
-        tokens = tokens.reshape(len(tokens), -1)
-        accepted = self._array(CompletionField.ACCEPTED, submission, storage)
-        logprobs = self._array(CompletionField.LOGPROB, submission, storage)
-        tops = _alternatives(
-            self._array(CompletionField.TOP_TOKENS, submission, storage)[index],
-            self._array(CompletionField.TOP_LOGPROBS, submission, storage)[index],
-        )
-        return tuple(tokens[index, : accepted[index]].tolist()), float(logprobs[index]), tops
+    def _sampled(self, submission: Submission, storage: Storage) -> Iterator[Sampled]:
+        """What each sampled row drew, in order. One token per row, or W of them."""
+        count = sum([lane.sample for lane in submission.lanes])
+        if not count:
+            return iter(())
+        drawn = self._array(CompletionField.TOKENS, submission, storage)[:count]
+        accepted = self._array(CompletionField.ACCEPTED, submission, storage)[:count]
+        logprobs = self._array(CompletionField.LOGPROB, submission, storage)[:count]
+        ids = self._array(CompletionField.TOP_TOKENS, submission, storage)[:count]
+        values = self._array(CompletionField.TOP_LOGPROBS, submission, storage)[:count]
+        rows = drawn.reshape(count, -1).tolist()
+        tokens = [tuple(row[:n]) for row, n in zip(rows, accepted.tolist(), strict=True)]
+        tops: Iterable[Alternatives] = repeat(())
+        if max(ids[:, 0].tolist()) >= 0:  # seldom does anybody ask for them
+            tops = map(_alternatives, ids, values)
+        return zip(tokens, logprobs.tolist(), tops, strict=False)
 
     def _scores(
         self, submission: Submission, storage: Storage, start: int, lane: Lane
-    ) -> tuple[tuple[float, ...], tuple[tuple[tuple[int, float], ...], ...]]:
+    ) -> tuple[tuple[float, ...], tuple[Alternatives, ...]]:
         if CompletionField.SCORES not in self._buffers:
             return (), ()
         end = start + lane.query_length
@@ -79,7 +86,7 @@ class CompletionReader:
         return storage.array(self._buffers[field], submission.frame)
 
 
-def _alternatives(ids: Array, values: Array) -> tuple[tuple[int, float], ...]:
+def _alternatives(ids: Array, values: Array) -> Alternatives:
     if ids[0] < 0:
         return ()
     count = int((ids >= 0).sum())
