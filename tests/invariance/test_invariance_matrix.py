@@ -58,7 +58,7 @@ class Session:
     def step(self) -> None:
         while (submission := self.scheduler.next()) is not None:
             self.model.submit(submission)
-        completion = self.model.wait(timeout=60)
+        completion = self.model.wait(timeout=600)
         assert completion is not None
         for event in self.scheduler.retire(completion):
             self.events.setdefault(event.id, []).append(event)

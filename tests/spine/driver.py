@@ -95,7 +95,7 @@ class Driver:
         program = self.contract.graphs_of(operation)[0].program
         sequence, self._sequence = self._sequence, self._sequence + 1
         self.model.submit(Submission(sequence, sequence % 2, operation, program, tuple(lanes)))
-        completion = self.model.wait(timeout=60)
+        completion = self.model.wait(timeout=600)
         assert completion is not None
         if completion.error is not None:
             raise completion.error

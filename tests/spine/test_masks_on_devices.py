@@ -44,7 +44,7 @@ class MaskedDriver(Driver):
 
     def finish(self, sequence: int, masks: Sequence[LaneMasks]) -> Completion:
         self.model.supply(sequence, masks)
-        completion = self.model.wait(timeout=60)
+        completion = self.model.wait(timeout=600)
         assert completion is not None
         assert completion.error is None
         return completion
@@ -94,7 +94,7 @@ def test_a_mask_that_allows_all_changes_no_bit_nor_does_one_of_a_neighbour(
 ) -> None:
     _, plain = driver.prompted(0, masked=False)
     sequence = driver.submit(Operation.PREFILL, [plain])
-    alone = driver.model.wait(timeout=60)
+    alone = driver.model.wait(timeout=600)
     assert alone is not None
     assert sequence == alone.sequence
     (_, free), (_, bound), (_, beside) = (
@@ -146,7 +146,7 @@ def test_a_step_that_is_never_supplied_fails_and_the_next_one_runs(
     with driver.model:
         _, lane = driver.prompted(0, masked=True)
         sequence = driver.submit(Operation.PREFILL, [lane])
-        lost = driver.model.wait(timeout=60)
+        lost = driver.model.wait(timeout=600)
         assert lost is not None
         assert isinstance(lost.error, DeviceError)
         assert "did not supply" in str(lost.error)
