@@ -1,27 +1,27 @@
 // Elementary functions. One routine serves every lane and every tail, so that a number does not
 // depend on where in a row it stands.
 
-// exp(x) for x between -87.3 and 88.3, to about one unit in the last place.
+constexpr float kLowest = -88.029692f, kHighest = 88.3762626f;  // where powers of two end
+
+// exp(x) for x between kLowest and kHighest, to about one unit in the last place; 0 at kLowest.
 HK vf exp_inside(vf x) {
-  const vf n = nearest(mul(x, set(1.44269504088896341f)));
+  // Beyond 2^23 the units are the last bits: those of `t` are the power of two, as an exponent.
+  const vf t = fma(x, set(1.44269504088896341f), set(12582912.0f + 127.0f));
+  const vf n = sub(t, set(12582912.0f + 127.0f));
   vf r = fma(n, set(-0.693359375f), x);
   r = fma(n, set(2.12194440e-4f), r);
-  vf p = set(1.9875691500e-4f);
-  p = fma(p, r, set(1.3981999507e-3f));
-  p = fma(p, r, set(8.3334519073e-3f));
-  p = fma(p, r, set(4.1665795894e-2f));
-  p = fma(p, r, set(1.6666665459e-1f));
-  p = fma(p, r, set(5.0000001201e-1f));
-  p = fma(p, mul(r, r), add(r, set(1.0f)));
-  return mul(p, as_float(shift_left<23>(iadd(to_int(n), iset(127)))));
+  vf p = set(1.38145406e-3f);
+  p = fma(p, r, set(8.36874545e-3f));
+  p = fma(p, r, set(4.16683890e-2f));
+  p = fma(p, r, set(1.66665211e-1f));
+  p = fma(p, r, set(4.99999940e-1f));
+  p = fma(p, r, set(1.0f));
+  p = fma(p, r, set(1.0f));
+  return mul(p, as_float(shift_left<23>(as_int(t))));
 }
 
-constexpr float kLowest = -87.3365447f, kHighest = 88.3762626f;  // where powers of two end
-
-// exp(x) for x <= 0; 0 below -87.3.
-HK vf exp_falling(vf x) {
-  return select(less(x, set(kLowest)), zero(), exp_inside(vmax(x, set(kLowest))));
-}
+// exp(x) for x <= 0; 0 where that is no normal number.
+HK vf exp_falling(vf x) { return exp_inside(vmax(set(kLowest), x)); }
 
 // exp(x) for any x; infinite above 88.3.
 HK vf vexp(vf x) {

@@ -67,6 +67,7 @@ HK vi shift_right(vi a) {
 }
 HK vi keep_bits(vi a, int32_t mask) { return _mm256_and_si256(a, _mm256_set1_epi32(mask)); }
 HK vf as_float(vi a) { return _mm256_castsi256_ps(a); }
+HK vi as_int(vf a) { return _mm256_castps_si256(a); }
 HK void store_s8(int8_t* p, vi a) {
   const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));

@@ -54,6 +54,7 @@ HK vi shift_right(vi a) {
 }
 HK vi keep_bits(vi a, int32_t mask) { return _mm512_and_si512(a, _mm512_set1_epi32(mask)); }
 HK vf as_float(vi a) { return _mm512_castsi512_ps(a); }
+HK vi as_int(vf a) { return _mm512_castps_si512(a); }
 HK void store_s8(int8_t* p, vi a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a));
 }

@@ -79,6 +79,7 @@ HK vi shift_right(vi a) {
 }
 HK vi keep_bits(vi a, int32_t mask) { return a & mask; }
 HK vf as_float(vi a) { return (vf)a; }
+HK vi as_int(vf a) { return (vi)a; }
 HK void store_s8(int8_t* p, vi a) {
   for (int i = 0; i < W; ++i) p[i] = static_cast<int8_t>(a[i]);
 }

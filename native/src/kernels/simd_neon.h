@@ -62,6 +62,7 @@ HK vi shift_right(vi a) {
 }
 HK vi keep_bits(vi a, int32_t mask) { return vandq_s32(a, vdupq_n_s32(mask)); }
 HK vf as_float(vi a) { return vreinterpretq_f32_s32(a); }
+HK vi as_int(vf a) { return vreinterpretq_s32_f32(a); }
 HK void store_s8(int8_t* p, vi a) {
   const int8x8_t narrow = vmovn_s16(vcombine_s16(vmovn_s32(a), vdup_n_s16(0)));
   std::memcpy(p, &narrow, W);
