@@ -52,10 +52,8 @@ const Kernels& best_kernels() {
 }
 
 int64_t attention_scratch(int64_t count, int64_t dim) {
-  const int64_t padded = align_up(dim, 16);
-  const auto rounded = [](int64_t floats) { return align_up(floats, 16); };
-  return 2 * rounded(count * padded) + rounded(count * kKeyBlock) + 3 * rounded(kKeyBlock * padded) +
-         3 * rounded(count);
+  const int64_t padded = align_up(dim, 16), lanes = align_up(count, 16);
+  return 2 * lanes * padded + lanes * kKeyBlock + 2 * kKeyBlock * padded + 5 * lanes;
 }
 
 }  // namespace helios

@@ -4,34 +4,19 @@
 // positions. A query's result in a span is a running softmax (maximum, total, output) over the
 // span's blocks from the oldest; spans are merged from the oldest. So neither the tile of queries
 // nor the way spans are handed to threads changes a query's numbers.
+//
+// Many queries lie in the lanes of vectors, and nothing is ever added across them; a few leave the
+// lanes to positions. The numbers are the same: a score is a sum over the head's elements in order,
+// an element of the output one over the positions in order, and a block's total one of W sums, each
+// of every W-th position, which are folded in halves as `sum` does it.
 
 constexpr int64_t kPositions = helios::kKeyBlock;
+constexpr int64_t kStep = 16;  // positions, or elements of a head, are taken in multiples of it
 
-HK int64_t padded_dim(int64_t dim) { return (dim + 15) / 16 * 16; }
+HK int64_t padded_dim(int64_t dim) { return (dim + kStep - 1) / kStep * kStep; }
 
 constexpr float kNone = -__builtin_inff();
 alignas(64) constexpr float kLanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-
-// Where the keys or values of a block lie, position by position.
-HK void locate(const helios::AttentionTask& task, const uint8_t* plane, int64_t begin,
-               int64_t count, const uint8_t** at) {
-  int64_t page = begin / task.page_tokens, inside = begin % task.page_tokens;
-  for (int64_t i = 0; i < count; ++page, inside = 0) {
-    const uint8_t* source = plane + task.pages[page] * task.page_stride + inside * task.token_stride;
-    for (; i < count && inside < task.page_tokens; ++i, ++inside, source += task.token_stride)
-      at[i] = source;
-  }
-}
-
-// Rows lie far apart, so the processor does not foresee them: ask for them one phase early.
-HK void fetch(const helios::AttentionTask& task, const uint8_t* plane, int64_t begin,
-              int64_t count) {
-  const uint8_t* at[kPositions];
-  locate(task, plane, begin, count, at);
-  const int64_t nbytes = task.dim * (task.type == helios::DType::F32 ? 4 : 2);
-  for (int64_t i = 0; i < count; ++i)
-    for (int64_t b = 0; b < nbytes; b += 64) __builtin_prefetch(at[i] + b);
-}
 
 struct FromF16 {
   static vf get(const uint8_t* p, int64_t i) {
@@ -49,82 +34,366 @@ struct FromF32 {
   }
 };
 
-struct AttentionScratch {
-  float *queries, *scores, *keys, *values, *rows, *maximum, *total, *output, *correction;
-  AttentionScratch(float* base, int64_t count, int64_t padded) {
-    const auto take = [&](int64_t floats) {
-      float* here = base;
-      base += (floats + 15) / 16 * 16;
-      return here;
-    };
-    queries = take(count * padded);
-    scores = take(count * kPositions);
-    keys = take(padded * kPositions);
-    values = take(kPositions * padded);
-    rows = take(kPositions * padded);
-    maximum = take(count);
-    total = take(count);
-    output = take(count * padded);
-    correction = take(count);
-  }
-};
-
-// keys[dim][64]: positions in the lanes. Lanes past `count` repeat the last position.
-template <class From>
-HK void turn_keys(const uint8_t* const* at, int64_t count, int64_t dim, float* keys) {
-  for (int64_t p0 = 0; p0 < count; p0 += W)
-    for (int64_t d = 0; d < dim; d += W) {
-      vf r[W];
-#pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) r[i] = From::get(at[p0 + i < count ? p0 + i : count - 1], d);
-      transpose(r);
-#pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) store(keys + (d + i) * kPositions + p0, r[i]);
-    }
-}
-
-template <class From>
-HK void copy_values(const uint8_t* const* at, int64_t count, int64_t dim, float* values) {
-  for (int64_t i = 0; i < count; ++i)
-    for (int64_t d = 0; d < dim; d += W) store(values + i * dim + d, From::get(at[i], d));
-}
-
-// Calls body with the type of the cache. Heads that don't fill whole vectors are widened and
-// padded in scratch first.
+// Calls body with the type of the cache.
 template <class Body>
-HK void with_rows(const helios::AttentionTask& task, const uint8_t** at, int64_t count,
-                  float* scratch, Body body) {
-  const int64_t padded = padded_dim(task.dim);
-  if (padded != task.dim) {
-    for (int64_t i = 0; i < count; ++i) {
-      from_cache(task.type, at[i], scratch + i * padded, task.dim);
-      at[i] = reinterpret_cast<const uint8_t*>(scratch + i * padded);
-    }
-    return body(FromF32{});
-  }
-  switch (task.type) {
+HK void with_cache(helios::DType type, Body body) {
+  switch (type) {
     case helios::DType::F16: return body(FromF16{});
     case helios::DType::BF16: return body(FromBf16{});
     default: return body(FromF32{});
   }
 }
 
-// The widest steps that the registers hold for so many rows.
-HK void product(int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t a_stride,
-                const float* b, int64_t b_stride, float* c, int64_t c_stride, bool add_to) {
-  if (rows <= 3 && columns % (4 * W) == 0)
-    product_rows<4>(rows, columns, depth, a, a_stride, b, b_stride, c, c_stride, add_to);
-  else if (columns % (2 * W) == 0)
-    product_rows<2>(rows, columns, depth, a, a_stride, b, b_stride, c, c_stride, add_to);
-  else
-    product_rows<1>(rows, columns, depth, a, a_stride, b, b_stride, c, c_stride, add_to);
+// `count` positions from `begin` on, and where each lies in the planes of keys and values.
+struct History {
+  int64_t begin, count;
+  int64_t offset[kPositions];
+};
+
+HK void locate(const helios::AttentionTask& task, int64_t begin, History* block) {
+  const int64_t left = task.last + 1 - begin;
+  const int64_t count = left < kPositions ? left : kPositions;
+  block->begin = begin;
+  block->count = count;
+  int64_t page = begin / task.page_tokens, inside = begin % task.page_tokens;
+  for (int64_t i = 0; i < count; ++page, inside = 0) {
+    int64_t at = task.pages[page] * task.page_stride + inside * task.token_stride;
+    for (; i < count && inside < task.page_tokens; ++i, ++inside, at += task.token_stride)
+      block->offset[i] = at;
+  }
 }
 
+// Rows lie far apart, so the processor does not foresee them: ask for them one phase early.
+HK void fetch(const helios::AttentionTask& task, const uint8_t* plane, const History& block) {
+  const int64_t nbytes = task.dim * (task.type == helios::DType::F32 ? 4 : 2);
+  for (int64_t i = 0; i < block.count; ++i)
+    for (int64_t b = 0; b < nbytes; b += 64) __builtin_prefetch(plane + block.offset[i] + b);
+}
+
+struct AttentionScratch {
+  float *queries, *scores, *keys, *values, *maximum, *total, *output, *correction, *low, *high;
+  AttentionScratch(float* base, int64_t count, int64_t padded) {
+    const int64_t lanes = padded_dim(count);
+    const auto take = [&](int64_t floats) {
+      float* here = base;
+      base += floats;
+      return here;
+    };
+    queries = take(lanes * padded);
+    output = take(lanes * padded);
+    scores = take(lanes * kPositions);
+    keys = take(kPositions * padded);
+    values = take(kPositions * padded);
+    maximum = take(lanes);
+    total = take(lanes);
+    correction = take(lanes);
+    low = take(lanes);
+    high = take(lanes);
+  }
+};
+
+// Positions of the block that the query at `position` sees: [low, high).
+HK void visible(const helios::AttentionTask& task, int64_t position, const History& block,
+                int64_t* low, int64_t* high) {
+  const int64_t oldest = task.window > 0 ? position - task.window + 1 : 0;
+  *low = oldest > block.begin ? oldest - block.begin : 0;
+  const int64_t length = position - block.begin + 1;
+  *high = length < block.count ? length : block.count;
+}
+
+HK vf capped(vf scores, float cap) { return mul(vtanh(div(scores, set(cap))), set(cap)); }
+
+// What scores are measured from: their maximum, or zero as long as there is none.
+HK vf anchor(vf maximum) { return select(less(maximum, set(-3e38f)), zero(), maximum); }
+
+// By which factors two running results are multiplied before they are added.
+HK void weigh_results(float* maximum, float* total, const float* other_maximum,
+                      const float* other_total, float* keep, float* take, int lanes) {
+  const vf mine = load_some(maximum, lanes), other = load_some(other_maximum, lanes);
+  const vf top = vmax(mine, other), shift = anchor(top);
+  const vf k = exp_falling(sub(mine, shift)), t = exp_falling(sub(other, shift));
+  store(keep, k);
+  store(take, t);
+  store_some(maximum, top, lanes);
+  store_some(total, add(mul(load_some(total, lanes), k), mul(load_some(other_total, lanes), t)),
+             lanes);
+}
+
+HK vf merged(const float* row, vf other, float keep, float take) {
+  return fma(other, set(take), mul(load(row), set(keep)));
+}
+
+void merge(float* maximum, float* total, float* output, const float* other_maximum,
+           const float* other_total, const float* other_output, int64_t count, int64_t padded) {
+  for_vectors(count, [&](int64_t q, int lanes) __attribute__((always_inline)) {
+    alignas(64) float keep[W], take[W];
+    weigh_results(maximum + q, total + q, other_maximum + q, other_total + q, keep, take, lanes);
+    for (int i = 0; i < lanes; ++i) {
+      float* row = output + (q + i) * padded;
+      const float* other = other_output + (q + i) * padded;
+      for (int64_t d = 0; d < padded; d += W)
+        store(row + d, merged(row + d, load(other + d), keep[i], take[i]));
+    }
+  });
+}
+
+// ---- many queries: in the lanes ----------------------------------------------------------------
+
+// Panels of up to three vectors of queries lie one after the other, element by element: [dim][N * W].
+constexpr int kPanelVectors = 3;
+constexpr int64_t kPanel = kPanelVectors * W;
+
+// Rows that the registers hold beside N vectors.
+template <int N>
+constexpr int panel_rows() {
+  int rows = kStep;
+  while (rows * N > 2 * kFloatTile) rows /= 2;
+  return rows;
+}
+
+// acc[r] += a[r * row + k * step] * b[k][0 .. N * W), in order of k.
+template <int R, int N>
+HK void add_products(const float* a, int64_t row, int64_t step, const float* b, int64_t depth,
+                     vf (&acc)[R][N]) {
+#pragma GCC unroll 4
+  for (int64_t k = 0; k < depth; ++k) {
+    vf column[N];
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) column[v] = load(b + (k * N + v) * W);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const vf x = set(a[r * row + k * step]);
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) acc[r][v] = fma(x, column[v], acc[r][v]);
+    }
+  }
+}
+
+// scores[reach][N * W]
+template <int N>
+HK void score_panel(const float* keys, int64_t padded, const float* queries, int64_t dim,
+                    int64_t reach, float* scores) {
+  constexpr int R = panel_rows<N>();
+  for (int64_t p = 0; p < reach; p += R) {
+    vf acc[R][N];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) acc[r][v] = zero();
+    add_products<R, N>(keys + p * padded, padded, 1, queries, dim, acc);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) store(scores + ((p + r) * N + v) * W, acc[r][v]);
+  }
+}
+
+// output[padded][N * W] = output * correction + values . weights
+template <int N>
+HK void add_panel(const float* values, int64_t padded, const float* weights, int64_t depth,
+                  const float* correction, float* output) {
+  constexpr int R = panel_rows<N>();
+  for (int64_t d = 0; d < padded; d += R) {
+    vf acc[R][N];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v)
+        acc[r][v] = mul(load(output + ((d + r) * N + v) * W), load(correction + v * W));
+    add_products<R, N>(values + d, 1, padded, weights, depth, acc);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) store(output + ((d + r) * N + v) * W, acc[r][v]);
+  }
+}
+
+// Hides from each query what it does not see.
+template <int N>
+HK void hide(const float* low, const float* high, int64_t reach, float* scores) {
+  for (int64_t p = 0; p < reach; ++p) {
+    const vf at = set(static_cast<float>(p));
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) {
+      float* score = scores + (p * N + v) * W;
+      const vf early = select(less(at, load(high + v * W)), load(score), set(kNone));
+      store(score, select(less(at, load(low + v * W)), set(kNone), early));
+    }
+  }
+}
+
+// Scores become weights, relative to the running maximum.
+template <int N>
+HK void weigh_panel(float* scores, int64_t reach, float* maximum, float* total, float* correction) {
+  vf top[N];
+#pragma GCC unroll 4
+  for (int v = 0; v < N; ++v) top[v] = load(maximum + v * W);
+  for (int64_t p = 0; p < reach; ++p)
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) top[v] = vmax(top[v], load(scores + (p * N + v) * W));
+  for (int v = 0; v < N; ++v) {
+    const vf shift = anchor(top[v]);
+    const vf factor = exp_falling(sub(load(maximum + v * W), shift));
+    store(maximum + v * W, top[v]);
+    store(correction + v * W, factor);
+    vf sums[W];
+#pragma GCC unroll 16
+    for (int i = 0; i < W; ++i) sums[i] = zero();
+    for (int64_t p = 0; p < reach; p += W)
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) {
+        float* score = scores + ((p + i) * N + v) * W;
+        const vf weight = exp_falling(sub(load(score), shift));
+        store(score, weight);
+        sums[i] = add(sums[i], weight);
+      }
+#pragma GCC unroll 4
+    for (int half = W / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+      for (int i = 0; i < half; ++i) sums[i] = add(sums[i], sums[i + half]);
+    store(total + v * W, add(mul(load(total + v * W), factor), sums[0]));
+  }
+}
+
+// One block into the running softmax of the panel at `lane`.
+template <int N>
+void fold_panel(const helios::AttentionTask& task, const AttentionScratch& s, const History& block,
+                int64_t lane) {
+  const int64_t padded = padded_dim(task.dim);
+  const auto position = [&](int64_t i) {
+    return task.positions[lane + i < task.count ? lane + i : task.count - 1];
+  };
+  int64_t low, high, oldest_high, newest_low;
+  visible(task, position(0), block, &low, &oldest_high);
+  visible(task, position(N * W - 1), block, &newest_low, &high);
+  if (high <= 0 || low >= high) return;
+  // What lies between the newest position and the next step is hidden.
+  const int64_t reach = padded_dim(high);
+  score_panel<N>(s.keys, padded, s.queries + lane * padded, task.dim, reach, s.scores);
+  if (task.softcap > 0.0f)
+    for (int64_t i = 0; i < reach * N * W; i += W)
+      store(s.scores + i, capped(load(s.scores + i), task.softcap));
+  if (newest_low > 0 || oldest_high < reach) {
+    for (int64_t i = 0; i < N * W; ++i) {
+      visible(task, position(i), block, &low, &oldest_high);
+      s.low[i] = static_cast<float>(low);
+      s.high[i] = static_cast<float>(oldest_high);
+    }
+    hide<N>(s.low, s.high, reach, s.scores);
+  }
+  weigh_panel<N>(s.scores, reach, s.maximum + lane, s.total + lane, s.correction + lane);
+  add_panel<N>(s.values, padded, s.scores, high, s.correction + lane, s.output + lane * padded);
+}
+
+// Calls body with the vectors and the first lane of each panel.
+template <class Body>
+HK void for_panels(int64_t count, Body body) {
+  int64_t lane = 0;
+  for (; count - lane > 2 * W; lane += kPanel) body.template operator()<3>(lane);
+  if (count - lane > W)
+    body.template operator()<2>(lane);
+  else if (count > lane)
+    body.template operator()<1>(lane);
+}
+
+// Queries, scaled, to the lanes of their panel. Lanes to spare repeat the last query.
+template <int N>
+HK void place_queries(const helios::AttentionTask& task, int64_t lane, float* panel) {
+  for (int v = 0; v < N; ++v)
+    for_vectors(task.dim, [&](int64_t d, int lanes) __attribute__((always_inline)) {
+      vf r[W];
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) {
+        const int64_t q = lane + v * W + i;
+        const float* query = task.queries[q < task.count ? q : task.count - 1];
+        r[i] = mul(load_some(query + d, lanes), set(task.scale));
+      }
+      transpose(r);
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) store(panel + ((d + i) * N + v) * W, r[i]);
+    });
+}
+
+// Merges a span's result into the task's, which lies row by row.
+template <int N>
+HK void merge_panel(const helios::AttentionTask& task, const AttentionScratch& s, int64_t lane) {
+  const int64_t padded = padded_dim(task.dim);
+  for (int v = 0; v < N; ++v) {
+    const int64_t q = lane + v * W;
+    const int lanes = static_cast<int>(task.count - q < W ? task.count - q : W);
+    if (lanes <= 0) return;
+    alignas(64) float keep[W], take[W];
+    weigh_results(task.maximum + q, task.total + q, s.maximum + q, s.total + q, keep, take, lanes);
+    for (int64_t d = 0; d < padded; d += W) {
+      vf r[W];
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) r[i] = load(s.output + lane * padded + ((d + i) * N + v) * W);
+      transpose(r);
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) {
+        if (i >= lanes) break;
+        float* row = task.output + (q + i) * padded + d;
+        store(row, merged(row, r[i], keep[i], take[i]));
+      }
+    }
+  }
+}
+
+HK void widen_rows(const helios::AttentionTask& task, const uint8_t* plane, const History& block,
+                   float* out) {
+  const int64_t padded = padded_dim(task.dim);
+  if (padded != task.dim) {
+    for (int64_t i = 0; i < block.count; ++i)
+      from_cache(task.type, plane + block.offset[i], out + i * padded, task.dim);
+    return;
+  }
+  with_cache(task.type, [&]<class From>(From) __attribute__((always_inline)) {
+    for (int64_t i = 0; i < block.count; ++i)
+      for (int64_t d = 0; d < padded; d += W)
+        store(out + i * padded + d, From::get(plane + block.offset[i], d));
+  });
+}
+
+HK void attend_many(const helios::AttentionTask& task) {
+  const int64_t padded = padded_dim(task.dim);
+  const AttentionScratch s(task.scratch, task.count, padded);
+  for_panels(task.count, [&]<int N>(int64_t lane) __attribute__((always_inline)) {
+    place_queries<N>(task, lane, s.queries + lane * padded);
+  });
+  History block, next;
+  locate(task, task.first / kPositions * kPositions, &block);
+  while (block.count > 0) {
+    if (block.begin % helios::kSpan == 0 || block.begin <= task.first) {
+      const int64_t lanes = padded_dim(task.count);
+      for (int64_t i = 0; i < lanes; i += W) {
+        store(s.maximum + i, set(kNone));
+        store(s.total + i, zero());
+      }
+      __builtin_memset(s.output, 0, static_cast<size_t>(lanes * padded) * 4);
+    }
+    widen_rows(task, task.keys, block, s.keys);
+    widen_rows(task, task.values, block, s.values);
+    locate(task, block.begin + kPositions, &next);
+    fetch(task, task.keys, next);
+    fetch(task, task.values, next);
+    for_panels(task.count, [&]<int N>(int64_t lane) __attribute__((always_inline)) {
+      fold_panel<N>(task, s, block, lane);
+    });
+    if (next.begin % helios::kSpan == 0 || next.count <= 0)
+      for_panels(task.count, [&]<int N>(int64_t lane) __attribute__((always_inline)) {
+        merge_panel<N>(task, s, lane);
+      });
+    block = next;
+  }
+}
+
+// ---- a few queries: positions in the lanes -----------------------------------------------------
+
 // A few queries leave too little work to lay keys and values out anew for it: they take them from
-// the cache directly, in the same order and so with the same results.
+// the cache directly.
 constexpr int kFewQueries = 4;
 
-// scores[R][64] = queries . keys, as `turn_keys` and `product` have it.
+// scores[R][64] = queries . keys. Lanes past `count` repeat the last position.
 template <int R, class From>
 HK void few_scores(const uint8_t* const* at, int64_t count, int64_t dim, int64_t padded,
                    const float* queries, float* scores) {
@@ -150,16 +419,17 @@ HK void few_scores(const uint8_t* const* at, int64_t count, int64_t dim, int64_t
   }
 }
 
-// output[R][dim] += weights . values, N vectors of columns at a time.
+// output[R][dim] = output * correction + weights . values, N vectors of columns at a time.
 template <int R, int N, class From>
 HK void few_values(const uint8_t* const* at, int64_t count, int64_t padded, const float* weights,
-                   float* output) {
+                   const float* correction, float* output) {
   for (int64_t d = 0; d < padded; d += N * W) {
     vf acc[R][N];
 #pragma GCC unroll 4
     for (int q = 0; q < R; ++q)
 #pragma GCC unroll 4
-      for (int v = 0; v < N; ++v) acc[q][v] = load(output + q * padded + d + v * W);
+      for (int v = 0; v < N; ++v)
+        acc[q][v] = mul(load(output + q * padded + d + v * W), set(correction[q]));
     for (int64_t i = 0; i < count; ++i) {
       vf value[N];
 #pragma GCC unroll 4
@@ -189,56 +459,28 @@ HK void with_few(int count, Body body) {
   }
 }
 
-// scores[queries][64] of a block of `count` positions.
-void score_block(const helios::AttentionTask& task, int64_t begin, int64_t count,
-                 const AttentionScratch& s) {
-  const uint8_t* at[kPositions];
-  locate(task, task.keys, begin, count, at);
+// Calls body with the type of the rows at `at`. Heads that don't fill whole vectors are widened
+// and padded in scratch first.
+template <class Body>
+HK void with_rows(const helios::AttentionTask& task, const uint8_t* plane, const History& block,
+                  float* scratch, const uint8_t** at, Body body) {
   const int64_t padded = padded_dim(task.dim);
-  with_rows(task, at, count, s.rows, [&]<class From>(From) __attribute__((always_inline)) {
-    if (task.count > kFewQueries) return turn_keys<From>(at, count, padded, s.keys);
-    with_few(task.count, [&]<int R>() __attribute__((always_inline)) {
-      few_scores<R, From>(at, count, task.dim, padded, s.queries, s.scores);
-    });
-  });
-  if (task.count > kFewQueries)
-    product(task.count, kPositions, task.dim, s.queries, padded, s.keys, kPositions, s.scores,
-            kPositions, false);
-}
-
-// Adds a block's values, weighed by its scores, to the output.
-void add_block(const helios::AttentionTask& task, int64_t begin, int64_t count,
-               const AttentionScratch& s) {
-  const uint8_t* at[kPositions];
-  locate(task, task.values, begin, count, at);
-  const int64_t padded = padded_dim(task.dim);
-  with_rows(task, at, count, s.rows, [&]<class From>(From) __attribute__((always_inline)) {
-    if (task.count > kFewQueries) return copy_values<From>(at, count, padded, s.values);
-    with_few(task.count, [&]<int R>() __attribute__((always_inline)) {
-      if (R < 4 && padded % (4 * W) == 0)
-        few_values<R, 4, From>(at, count, padded, s.scores, s.output);
-      else if (padded % (2 * W) == 0)
-        few_values<R, 2, From>(at, count, padded, s.scores, s.output);
-      else
-        few_values<R, 1, From>(at, count, padded, s.scores, s.output);
-    });
-  });
-  if (task.count > kFewQueries)
-    product(task.count, padded, count, s.scores, kPositions, s.values, padded, s.output, padded,
-            true);
-}
-
-// Positions of the block that the query at `position` sees: [low, high).
-HK void visible(const helios::AttentionTask& task, int64_t position, int64_t begin, int64_t count,
-                int64_t* low, int64_t* high) {
-  const int64_t oldest = task.window > 0 ? position - task.window + 1 : 0;
-  *low = oldest > begin ? oldest - begin : 0;
-  *high = position - begin + 1 < count ? position - begin + 1 : count;
+  if (padded != task.dim) {
+    widen_rows(task, plane, block, scratch);
+    for (int64_t i = 0; i < block.count; ++i)
+      at[i] = reinterpret_cast<const uint8_t*>(scratch + i * padded);
+    return body(FromF32{});
+  }
+  for (int64_t i = 0; i < block.count; ++i) at[i] = plane + block.offset[i];
+  with_cache(task.type, body);
 }
 
 // Hides what a query does not see, caps the rest, and returns the largest score.
 HK float largest_score(const helios::AttentionTask& task, float* scores, int64_t low,
                        int64_t high) {
+  if (task.softcap > 0.0f)
+    for (int64_t i = 0; i < kPositions; i += W)
+      store(scores + i, capped(load(scores + i), task.softcap));
   if (low > 0 || high < kPositions) {
     const vf from = set(static_cast<float>(low)), to = set(static_cast<float>(high));
     for (int64_t i = 0; i < kPositions; i += W) {
@@ -247,12 +489,6 @@ HK float largest_score(const helios::AttentionTask& task, float* scores, int64_t
       store(scores + i, select(less(at, from), set(kNone), early));
     }
   }
-  if (task.softcap > 0.0f)
-    for (int64_t i = 0; i < kPositions; i += W) {
-      const vf s = load(scores + i);
-      const vf capped = mul(vtanh(div(s, set(task.softcap))), set(task.softcap));
-      store(scores + i, select(less(s, set(-3e38f)), s, capped));
-    }
   vf top = load(scores);
 #pragma GCC unroll 16
   for (int64_t i = W; i < kPositions; i += W) top = vmax(top, load(scores + i));
@@ -260,8 +496,7 @@ HK float largest_score(const helios::AttentionTask& task, float* scores, int64_t
 }
 
 // Scores become weights, relative to the running maximum; returns their sum.
-HK float weigh(float* scores, float maximum) {
-  const vf shift = set(maximum == kNone ? 0.0f : maximum);
+HK float weigh(float* scores, vf shift) {
   vf total = zero();
 #pragma GCC unroll 16
   for (int64_t i = 0; i < kPositions; i += W) {
@@ -272,91 +507,69 @@ HK float weigh(float* scores, float maximum) {
   return sum(total);
 }
 
-HK void rescale(float* row, float factor, int64_t n) {
-  for (int64_t i = 0; i < n; i += W) store(row + i, mul(load(row + i), set(factor)));
-}
-
-void merge(float* maximum, float* total, float* output, const float* other_maximum,
-           const float* other_total, const float* other_output, int64_t count, int64_t padded) {
-  for (int64_t q = 0; q < count; ++q) {
-    if (other_maximum[q] == kNone) continue;
-    const float top = other_maximum[q] > maximum[q] ? other_maximum[q] : maximum[q];
-    alignas(64) float factors[W] = {};
-    factors[0] = maximum[q] - top;
-    factors[1] = other_maximum[q] - top;
-    store(factors, exp_falling(load(factors)));
-    maximum[q] = top;
-    total[q] = total[q] * factors[0] + other_total[q] * factors[1];
-    float* row = output + q * padded;
-    const float* other = other_output + q * padded;
-    for (int64_t i = 0; i < padded; i += W)
-      store(row + i, fma(load(other + i), set(factors[1]), mul(load(row + i), set(factors[0]))));
-  }
-}
-
-HK int64_t block_length(const helios::AttentionTask& task, int64_t begin) {
-  const int64_t left = task.last + 1 - begin;
-  return left < kPositions ? left : kPositions;
-}
-
-// Fetches the keys of the block after this one, or the first of the next task.
-HK void fetch_next(const helios::AttentionTask& task, int64_t begin) {
-  const int64_t next = begin + kPositions;
-  if (next <= task.last)
-    fetch(task, task.keys, next, block_length(task, next));
-  else if (task.next_keys != nullptr) {
-    const int64_t first = task.first / kPositions * kPositions;
-    fetch(task, task.next_keys, first, block_length(task, first));
-  }
-}
-
 // One block of keys and values into the span's running softmax.
-HK void fold_block(const helios::AttentionTask& task, const AttentionScratch& s, int64_t begin) {
+template <int R>
+void fold_few(const helios::AttentionTask& task, const AttentionScratch& s, const History& block) {
   const int64_t padded = padded_dim(task.dim);
-  const int64_t count = block_length(task, begin);
-  fetch(task, task.values, begin, count);
-  score_block(task, begin, count, s);
-  for (int64_t q = 0; q < task.count; ++q) {
-    int64_t low, high;
-    visible(task, task.positions[q], begin, count, &low, &high);
-    const float before = s.maximum[q];
-    const float top = largest_score(task, s.scores + q * kPositions, low, high);
-    if (top > before) s.maximum[q] = top;
-    s.correction[q] = top > before ? before - top : 0.0f;
-  }
-  for_vectors(task.count, [&](int64_t i, int lanes) __attribute__((always_inline)) {
-    store_some(s.correction + i, exp_falling(load_some(s.correction + i, lanes)), lanes);
+  const uint8_t* at[kPositions];
+  fetch(task, task.values, block);
+  with_rows(task, task.keys, block, s.keys, at, [&]<class From>(From) __attribute__((always_inline)) {
+    few_scores<R, From>(at, block.count, task.dim, padded, s.queries, s.scores);
   });
-  for (int64_t q = 0; q < task.count; ++q) {
-    const float weight = weigh(s.scores + q * kPositions, s.maximum[q]);
-    s.total[q] = s.total[q] * s.correction[q] + weight;
-    if (s.correction[q] != 1.0f) rescale(s.output + q * padded, s.correction[q], padded);
+  for (int q = 0; q < R; ++q) {
+    int64_t low, high;
+    visible(task, task.positions[q], block, &low, &high);
+    const float top = largest_score(task, s.scores + q * kPositions, low, high);
+    s.correction[q] = s.maximum[q];
+    if (top > s.maximum[q]) s.maximum[q] = top;
   }
-  fetch_next(task, begin);
-  add_block(task, begin, count, s);
+  const vf shift = anchor(load_some(s.maximum, R));
+  store_some(s.correction, exp_falling(sub(load_some(s.correction, R), shift)), R);
+  for (int q = 0; q < R; ++q) {
+    const float weight = weigh(s.scores + q * kPositions, anchor(set(s.maximum[q])));
+    s.total[q] = s.total[q] * s.correction[q] + weight;
+  }
+  with_rows(task, task.values, block, s.values, at, [&]<class From>(From) __attribute__((always_inline)) {
+    if (R < 4 && padded % (4 * W) == 0)
+      few_values<R, 4, From>(at, block.count, padded, s.scores, s.correction, s.output);
+    else if (padded % (2 * W) == 0)
+      few_values<R, 2, From>(at, block.count, padded, s.scores, s.correction, s.output);
+    else
+      few_values<R, 1, From>(at, block.count, padded, s.scores, s.correction, s.output);
+  });
 }
 
-void attend(const helios::AttentionTask& task) {
+HK void attend_few(const helios::AttentionTask& task) {
   const int64_t padded = padded_dim(task.dim);
   const AttentionScratch s(task.scratch, task.count, padded);
   for (int64_t q = 0; q < task.count; ++q) {
     scale_row(task.queries[q], task.scale, s.queries + q * padded, task.dim);
     for (int64_t i = task.dim; i < padded; ++i) s.queries[q * padded + i] = 0.0f;
   }
-  const int64_t end = task.last + 1;
-  for (int64_t span = task.first / helios::kSpan * helios::kSpan; span < end;
-       span += helios::kSpan) {
-    for (int64_t q = 0; q < task.count; ++q) {
-      s.maximum[q] = kNone;
-      s.total[q] = 0.0f;
+  History block, next;
+  locate(task, task.first / kPositions * kPositions, &block);
+  while (block.count > 0) {
+    if (block.begin % helios::kSpan == 0 || block.begin <= task.first) {
+      for (int64_t q = 0; q < task.count; ++q) {
+        s.maximum[q] = kNone;
+        s.total[q] = 0.0f;
+      }
+      __builtin_memset(s.output, 0, static_cast<size_t>(task.count * padded) * 4);
     }
-    __builtin_memset(s.output, 0, static_cast<size_t>(task.count * padded) * 4);
-    for (int64_t b = span; b < span + helios::kSpan && b < end; b += kPositions) {
-      if (b + kPositions <= task.first) continue;
-      fold_block(task, s, b);
-    }
-    merge(task.maximum, task.total, task.output, s.maximum, s.total, s.output, task.count, padded);
+    locate(task, block.begin + kPositions, &next);
+    with_few(task.count, [&]<int R>() __attribute__((always_inline)) { fold_few<R>(task, s, block); });
+    if (next.begin % helios::kSpan == 0 || next.count <= 0)
+      merge(task.maximum, task.total, task.output, s.maximum, s.total, s.output, task.count,
+            padded);
+    block = next;
   }
+}
+
+void attend(const helios::AttentionTask& task) {
+  if (task.count > kFewQueries)
+    attend_many(task);
+  else
+    attend_few(task);
 }
 
 void normalise(float maximum, float total, const float* output, const float* sink, float* y,
