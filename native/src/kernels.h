@@ -17,12 +17,13 @@ struct Block {
   bool streams = false;
 };
 
-// A tile of queries of one sequence against one key head: `count` query vectors (tokens times the
-// heads that share the key head), the positions they sit at, and where history begins.
+// A tile of queries of one sequence against neighbouring key heads: for each of them `count` query
+// vectors (tokens times the heads that share it), the positions they sit at, and where history lies.
 struct AttentionTask {
-  const float* const* queries;   // [count] pointers to [dim]
-  const int32_t* positions;      // [count]
+  const float* const* queries;   // [heads][count] pointers to [dim]
+  const int32_t* positions;      // [count], ascending; the same for every key head
   int count;
+  int heads;                     // key heads
   int dim;
   int64_t first;                 // history to read: positions first … last, whole spans of it
   int64_t last;
@@ -33,14 +34,14 @@ struct AttentionTask {
   int64_t page_tokens;
   int64_t page_stride;           // bytes from page to page
   int64_t token_stride;          // bytes from token to token inside a page
-  const uint8_t* keys;           // at this key head
+  const uint8_t* keys;           // at the first key head; the others follow
   const uint8_t* values;
-  const uint8_t* next_keys;      // of the task that follows, to be fetched early; may be null
   DType type;
-  float* maximum;                // [count]: running result, in and out
-  float* total;                  // [count]
-  float* output;                 // [count][padded dim]
-  float* scratch;                // attention_scratch(count, dim) floats
+  float* maximum;                // [heads][count]: running result, in and out
+  float* total;                  // [heads][count]
+  float* output;                 // [heads][count][padded dim]
+  float* scratch;                // attention_scratch(heads * count, dim) floats
+  const AttentionTask* next;     // whose first keys will be wanted soon; may be null
 };
 
 struct Kernels {

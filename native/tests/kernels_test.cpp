@@ -1,5 +1,6 @@
 // Checks of the kernels without Python, for sanitizers and for processors that only an emulator
 // has. Every instruction set that runs here is checked against sums in double precision.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -175,61 +176,78 @@ void check_functions(const Kernels& k) {
   }
 }
 
-void check_attention(const Kernels& k, int64_t dim) {
+// The last `count` tokens of a history against two key heads, each query also alone: the results lie
+// near the sums in double precision, and company changes no bit of them.
+void check_attention(const Kernels& k, int64_t dim, int count) {
   constexpr int64_t kPage = 16, kHistory = 300;
-  const int64_t pages = ceil_div(kHistory, kPage);
-  std::vector<float> keys(static_cast<size_t>(pages * kPage * dim)), values(keys.size());
+  constexpr int kHeads = 2;
+  const std::string what = std::string(k.name) + " attention of " + std::to_string(count) +
+                           " queries of width " + std::to_string(dim);
+  const int64_t pages = ceil_div(kHistory, kPage), padded = align_up(dim, 16);
+  std::vector<float> keys(static_cast<size_t>(pages * kPage * kHeads * dim)), values(keys.size());
   for (float& v : keys) v = normal();
   for (float& v : values) v = normal();
   std::vector<int32_t> table;
   for (int64_t i = 0; i < pages; ++i) table.push_back(static_cast<int32_t>((i * 7 + 3) % pages));
-  const int64_t padded = align_up(dim, 16);
-  std::vector<float> q(static_cast<size_t>(2 * dim)), state(static_cast<size_t>(2 * (padded + 2)));
+  const int64_t queries = kHeads * count;
+  std::vector<float> q(static_cast<size_t>(queries * dim));
   for (float& v : q) v = normal();
-  std::vector<float> scratch(static_cast<size_t>(attention_scratch(2, dim)));
-  const float* queries[] = {q.data(), q.data() + dim};
-  const int32_t positions[] = {kHistory - 2, kHistory - 1};
-  for (int i = 0; i < 2; ++i) state[static_cast<size_t>(i)] = -INFINITY;
-  const int64_t stride = dim * 4;
-  AttentionTask task{queries,
-                     positions,
-                     2,
-                     static_cast<int>(dim),
-                     0,
-                     kHistory - 1,
-                     0,
-                     0.3f,
-                     0.0f,
-                     table.data(),
-                     kPage,
-                     kPage * stride,
-                     stride,
-                     reinterpret_cast<const uint8_t*>(keys.data()),
-                     reinterpret_cast<const uint8_t*>(values.data()),
-                     nullptr,
-                     DType::F32,
-                     state.data(),
-                     state.data() + 2,
-                     state.data() + 4,
-                     scratch.data()};
-  k.attend(task);
-  for (int i = 0; i < 2; ++i) {
-    std::vector<float> y(static_cast<size_t>(dim));
-    k.normalise(state[i], state[2 + i], &state[4 + i * padded], nullptr, y.data(), dim);
+  std::vector<const float*> pointers;
+  for (int64_t i = 0; i < queries; ++i) pointers.push_back(q.data() + i * dim);
+  std::vector<int32_t> positions;
+  for (int i = 0; i < count; ++i) positions.push_back(static_cast<int32_t>(kHistory - count + i));
+  std::vector<float> scratch(static_cast<size_t>(attention_scratch(queries, dim)));
+
+  AttentionTask task{};
+  task.dim = static_cast<int>(dim);
+  task.scale = 0.3f;
+  task.pages = table.data();
+  task.page_tokens = kPage;
+  task.token_stride = kHeads * dim * 4;
+  task.page_stride = kPage * task.token_stride;
+  task.type = DType::F32;
+  task.scratch = scratch.data();
+  // Rows of [dim], head by head.
+  const auto attend = [&](int head, int heads, int first, int of) {
+    const int64_t n = heads * of;
+    std::vector<float> state(static_cast<size_t>(n * (padded + 2)));
+    std::fill_n(state.begin(), n, -INFINITY);
+    task.queries = &pointers[static_cast<size_t>(head * count + first)];
+    task.positions = &positions[static_cast<size_t>(first)];
+    task.count = of;
+    task.heads = heads;
+    task.last = positions[static_cast<size_t>(first + of - 1)];
+    task.keys = reinterpret_cast<const uint8_t*>(keys.data() + head * dim);
+    task.values = reinterpret_cast<const uint8_t*>(values.data() + head * dim);
+    task.maximum = state.data();
+    task.total = state.data() + n;
+    task.output = state.data() + 2 * n;
+    k.attend(task);
+    std::vector<float> y(static_cast<size_t>(n * dim));
+    for (int64_t i = 0; i < n; ++i)
+      k.normalise(task.maximum[i], task.total[i], task.output + i * padded, nullptr, &y[i * dim],
+                  dim);
+    return y;
+  };
+  const std::vector<float> all = attend(0, kHeads, 0, count);
+  for (int64_t i = 0; i < queries; ++i) {
+    const int head = static_cast<int>(i) / count, token = static_cast<int>(i) % count;
+    const std::vector<float> alone = attend(head, 1, token, 1);
+    expect(std::memcmp(alone.data(), &all[i * dim], static_cast<size_t>(dim) * 4) == 0,
+           what + ": one alone");
     std::vector<double> want(static_cast<size_t>(dim));
     double total = 0;
-    for (int64_t p = 0; p <= positions[i]; ++p) {
-      const int64_t at = (table[p / kPage] * kPage + p % kPage) * dim;
+    for (int64_t p = 0; p <= positions[token]; ++p) {
+      const int64_t at = ((table[p / kPage] * kPage + p % kPage) * kHeads + head) * dim;
       double score = 0;
       for (int64_t d = 0; d < dim; ++d)
-        score += static_cast<double>(queries[i][d]) * static_cast<double>(keys[at + d]);
+        score += static_cast<double>(pointers[i][d]) * static_cast<double>(keys[at + d]);
       const double weight = std::exp(0.3 * score);
       total += weight;
       for (int64_t d = 0; d < dim; ++d) want[d] += weight * static_cast<double>(values[at + d]);
     }
     for (int64_t d = 0; d < dim; ++d)
-      expect(std::abs(want[d] / total - static_cast<double>(y[d])) < 2e-5,
-             std::string(k.name) + " attention of width " + std::to_string(dim));
+      expect(std::abs(want[d] / total - static_cast<double>(all[i * dim + d])) < 2e-5, what);
   }
 }
 
@@ -289,7 +307,8 @@ int main() {
     check_products(kernels, pool);
     check_functions(kernels);
     check_vocabularies(kernels);
-    for (const int64_t dim : {32, 33, 40, 64, 80, 96, 128, 256}) check_attention(kernels, dim);
+    for (const int64_t dim : {32, 33, 40, 64, 80, 96, 128, 256})
+      for (const int count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 61}) check_attention(kernels, dim, count);
     std::printf("%s checked\n", isa.c_str());
   }
   std::printf("%s\n", failures == 0 ? "all kernels agree" : "some kernels disagree");

@@ -153,6 +153,22 @@ def test_a_token_alone_has_the_bits_it_has_in_a_batch(isa: str, window: int) -> 
 
 
 @pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("histories", [[(2100, 1)], [(40 * i, 1) for i in range(9)]])
+def test_decoding_rows_have_the_same_bits_on_any_number_of_threads(
+    isa: str, histories: list[tuple[int, int]]
+) -> None:
+    c = case(histories, 14, 2, 32)
+    whole = attend(c, isa)
+    assert np.abs(whole - expected(c)).max() <= 2e-5
+    for threads in (2, 3):
+        np.testing.assert_array_equal(attend(c, isa, threads), whole)
+    for token in range(len(histories)):
+        np.testing.assert_array_equal(
+            attend(c.only(slice(token, token + 1)), isa), whole[token : token + 1]
+        )
+
+
+@pytest.mark.parametrize("isa", ISAS)
 def test_unused_memory_is_never_read_into_a_result(isa: str) -> None:
     c = case([(5, 1), (20, 3)], 4, 2, 32)
     clean = attend(c, isa)

@@ -63,17 +63,34 @@ HK void locate(const helios::AttentionTask& task, int64_t begin, History* block)
   }
 }
 
-// Rows lie far apart, so the processor does not foresee them: ask for them one phase early.
-HK void fetch(const helios::AttentionTask& task, const uint8_t* plane, const History& block) {
-  const int64_t nbytes = task.dim * (task.type == helios::DType::F32 ? 4 : 2);
-  for (int64_t i = 0; i < block.count; ++i)
-    for (int64_t b = 0; b < nbytes; b += 64) __builtin_prefetch(plane + block.offset[i] + b);
+HK int64_t head_bytes(const helios::AttentionTask& task) {
+  return task.dim * (task.type == helios::DType::F32 ? 4 : 2);
 }
+
+// Rows that will be read next, asked for a cache line at a time while others are worked on, and in
+// the order of memory: they lie in pages, which the processor does not foresee.
+struct Stream {
+  const uint8_t* plane;
+  const History& block;
+  int64_t row_bytes;
+  int64_t position = 0, at = 0;
+
+  void advance(int64_t lines) {
+    for (; lines > 0 && position < block.count; --lines) {
+      __builtin_prefetch(plane + block.offset[position] + at);
+      at += 64;
+      if (at < row_bytes) continue;
+      at = 0;
+      ++position;
+    }
+  }
+};
 
 struct AttentionScratch {
   float *queries, *scores, *keys, *values, *maximum, *total, *output, *correction, *low, *high;
-  AttentionScratch(float* base, int64_t count, int64_t padded) {
-    const int64_t lanes = padded_dim(count);
+  AttentionScratch(const helios::AttentionTask& task, int64_t count) {
+    const int64_t lanes = padded_dim(count), padded = padded_dim(task.dim);
+    float* base = task.scratch;
     const auto take = [&](int64_t floats) {
       float* here = base;
       base += floats;
@@ -119,6 +136,14 @@ HK void weigh_results(float* maximum, float* total, const float* other_maximum,
              lanes);
 }
 
+HK void clear_span(const AttentionScratch& s, int64_t queries, int64_t padded) {
+  for (int64_t i = 0; i < queries; i += W) {
+    store(s.maximum + i, set(kNone));
+    store(s.total + i, zero());
+  }
+  __builtin_memset(s.output, 0, static_cast<size_t>(queries * padded) * 4);
+}
+
 HK vf merged(const float* row, vf other, float keep, float take) {
   return fma(other, set(take), mul(load(row), set(keep)));
 }
@@ -139,7 +164,7 @@ void merge(float* maximum, float* total, float* output, const float* other_maxim
 
 // ---- many queries: in the lanes ----------------------------------------------------------------
 
-// Panels of up to three vectors of queries lie one after the other, element by element: [dim][N * W].
+// Panels of up to three vectors of queries lie one after the other, each as [dim][N * W].
 constexpr int kPanelVectors = 3;
 constexpr int64_t kPanel = kPanelVectors * W;
 
@@ -222,7 +247,7 @@ HK void hide(const float* low, const float* high, int64_t reach, float* scores) 
   }
 }
 
-// Scores become weights, relative to the running maximum.
+// Scores become weights, relative to the running maximum, by whose growth earlier results shrink.
 template <int N>
 HK void weigh_panel(float* scores, int64_t reach, float* maximum, float* total, float* correction) {
   vf top[N];
@@ -356,26 +381,21 @@ HK void widen_rows(const helios::AttentionTask& task, const uint8_t* plane, cons
 
 HK void attend_many(const helios::AttentionTask& task) {
   const int64_t padded = padded_dim(task.dim);
-  const AttentionScratch s(task.scratch, task.count, padded);
+  const AttentionScratch s(task, task.count);
   for_panels(task.count, [&]<int N>(int64_t lane) __attribute__((always_inline)) {
     place_queries<N>(task, lane, s.queries + lane * padded);
   });
   History block, next;
   locate(task, task.first / kPositions * kPositions, &block);
   while (block.count > 0) {
-    if (block.begin % helios::kSpan == 0 || block.begin <= task.first) {
-      const int64_t lanes = padded_dim(task.count);
-      for (int64_t i = 0; i < lanes; i += W) {
-        store(s.maximum + i, set(kNone));
-        store(s.total + i, zero());
-      }
-      __builtin_memset(s.output, 0, static_cast<size_t>(lanes * padded) * 4);
-    }
+    if (block.begin % helios::kSpan == 0 || block.begin <= task.first)
+      clear_span(s, padded_dim(task.count), padded);
     widen_rows(task, task.keys, block, s.keys);
     widen_rows(task, task.values, block, s.values);
     locate(task, block.begin + kPositions, &next);
-    fetch(task, task.keys, next);
-    fetch(task, task.values, next);
+    const int64_t nbytes = head_bytes(task);
+    Stream{task.keys, next, nbytes}.advance(next.count * nbytes);
+    Stream{task.values, next, nbytes}.advance(next.count * nbytes);
     for_panels(task.count, [&]<int N>(int64_t lane) __attribute__((always_inline)) {
       fold_panel<N>(task, s, block, lane);
     });
@@ -391,61 +411,102 @@ HK void attend_many(const helios::AttentionTask& task) {
 
 // A few queries leave too little work to lay keys and values out anew for it: they take them from
 // the cache directly.
-constexpr int kFewQueries = 4;
+constexpr int kFewQueries = 8;
 
-// scores[R][64] = queries . keys. Lanes past `count` repeat the last position.
-template <int R, class From>
-HK void few_scores(const uint8_t* const* at, int64_t count, int64_t dim, int64_t padded,
-                   const float* queries, float* scores) {
-  for (int64_t p0 = 0; p0 < count; p0 += W) {
-    vf acc[R];
-#pragma GCC unroll 4
-    for (int q = 0; q < R; ++q) acc[q] = zero();
-    for (int64_t d = 0; d < dim; d += W) {
-      vf r[W];
-#pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) r[i] = From::get(at[p0 + i < count ? p0 + i : count - 1], d);
-      transpose(r);
-#pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) {
-        if (d + i >= dim) break;  // what lies beyond is padding
-#pragma GCC unroll 4
-        for (int q = 0; q < R; ++q)
-          acc[q] = fma(set(queries[q * padded + d + i]), r[i], acc[q]);
-      }
-    }
-#pragma GCC unroll 4
-    for (int q = 0; q < R; ++q) store(scores + q * kPositions + p0, acc[q]);
-  }
+// Vectors of columns that the registers hold for R queries.
+template <int R>
+constexpr int few_vectors() {
+  int vectors = 4;
+  while (vectors > 1 && R * vectors > 2 * kFloatTile) vectors /= 2;
+  return vectors;
 }
 
-// output[R][dim] = output * correction + weights . values, N vectors of columns at a time.
-template <int R, int N, class From>
-HK void few_values(const uint8_t* const* at, int64_t count, int64_t padded, const float* weights,
-                   const float* correction, float* output) {
-  for (int64_t d = 0; d < padded; d += N * W) {
-    vf acc[R][N];
+// scores[R][P * W] = queries . keys of P vectors of positions. Lanes past `count` repeat the last.
+template <int R, int P, class From>
+HK void few_products(const uint8_t* keys, const int64_t* offset, int64_t count, int64_t dim,
+                     const float* queries, Stream& ahead, int64_t lines, float* scores) {
+  const int64_t padded = padded_dim(dim);
+  int64_t at[P * W];
+  for (int i = 0; i < P * W; ++i) at[i] = offset[i < count ? i : count - 1];
+  vf acc[P][R];
 #pragma GCC unroll 4
+  for (int p = 0; p < P; ++p)
+#pragma GCC unroll 8
+    for (int q = 0; q < R; ++q) acc[p][q] = zero();
+  for (int64_t d = 0; d < dim; d += W) {
+    const auto add = [&](int p, vf key, int64_t k) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+      for (int q = 0; q < R; ++q) acc[p][q] = fma(set(queries[q * padded + k]), key, acc[p][q]);
+    };
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) {
+      ahead.advance(lines);
+      vf r[W];
+#pragma GCC unroll 16
+      for (int i = 0; i < W; ++i) r[i] = From::get(keys + at[p * W + i], d);
+      transpose(r);
+      if (d + W <= dim) {
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) add(p, r[i], d + i);
+      } else {  // what lies beyond is padding
+        alignas(64) float turned[W * W];
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) store(turned + i * W, r[i]);
+        for (int64_t k = d; k < dim; ++k) add(p, load(turned + (k - d) * W), k);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p)
+#pragma GCC unroll 8
+    for (int q = 0; q < R; ++q) store(scores + q * kPositions + p * W, acc[p][q]);
+}
+
+// scores[R][64] = queries . keys. Side by side, vectors of positions wait less for their sums.
+template <int R, class From>
+HK void few_scores(const uint8_t* keys, const int64_t* offset, int64_t count, int64_t dim,
+                   const float* queries, Stream& ahead, int64_t lines, float* scores) {
+  constexpr int P = R < 3 ? 4 : R < 5 ? 2 : 1;
+  int64_t p = 0;
+  for (; count - p > (P - 1) * W; p += P * W)
+    few_products<R, P, From>(keys, offset + p, count - p, dim, queries, ahead, lines, scores + p);
+  for (; p < count; p += W)
+    few_products<R, 1, From>(keys, offset + p, count - p, dim, queries, ahead, lines, scores + p);
+}
+
+// output[R][dim] = output * correction + weights . values from column d on, N vectors at a time and
+// the rest by fewer. `ahead` advances with the first.
+template <int R, int N, class From>
+HK void few_values(const uint8_t* values, const int64_t* offset, int64_t count, int64_t padded,
+                   const float* weights, const float* correction, Stream& ahead,
+                   int64_t lines, float* output, int64_t d = 0) {
+  for (; d + N * W <= padded; d += N * W) {
+    vf acc[R][N];
+#pragma GCC unroll 8
     for (int q = 0; q < R; ++q)
 #pragma GCC unroll 4
       for (int v = 0; v < N; ++v)
         acc[q][v] = mul(load(output + q * padded + d + v * W), set(correction[q]));
     for (int64_t i = 0; i < count; ++i) {
+      if (d == 0) ahead.advance(lines);
       vf value[N];
 #pragma GCC unroll 4
-      for (int v = 0; v < N; ++v) value[v] = From::get(at[i], d + v * W);
-#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) value[v] = From::get(values + offset[i], d + v * W);
+#pragma GCC unroll 8
       for (int q = 0; q < R; ++q) {
         const vf weight = set(weights[q * kPositions + i]);
 #pragma GCC unroll 4
         for (int v = 0; v < N; ++v) acc[q][v] = fma(weight, value[v], acc[q][v]);
       }
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int q = 0; q < R; ++q)
 #pragma GCC unroll 4
       for (int v = 0; v < N; ++v) store(output + q * padded + d + v * W, acc[q][v]);
   }
+  if constexpr (N > 1)
+    few_values<R, N / 2, From>(values, offset, count, padded, weights, correction, ahead, lines,
+                               output, d);
 }
 
 template <class Body>
@@ -455,27 +516,33 @@ HK void with_few(int count, Body body) {
     case 2: return body.template operator()<2>();
     case 3: return body.template operator()<3>();
     case 4: return body.template operator()<4>();
+    case 5: return body.template operator()<5>();
+    case 6: return body.template operator()<6>();
+    case 7: return body.template operator()<7>();
+    case 8: return body.template operator()<8>();
     default: __builtin_unreachable();
   }
 }
 
-// Calls body with the type of the rows at `at`. Heads that don't fill whole vectors are widened
-// and padded in scratch first.
+// Calls body with the type of a block's rows and with where they lie. Heads that don't fill
+// whole vectors are widened and padded in scratch first.
 template <class Body>
 HK void with_rows(const helios::AttentionTask& task, const uint8_t* plane, const History& block,
-                  float* scratch, const uint8_t** at, Body body) {
+                  float* scratch, Body body) {
   const int64_t padded = padded_dim(task.dim);
-  if (padded != task.dim) {
+  int64_t offset[kPositions];
+  const bool whole = padded == task.dim;
+  if (!whole) {
     widen_rows(task, plane, block, scratch);
-    for (int64_t i = 0; i < block.count; ++i)
-      at[i] = reinterpret_cast<const uint8_t*>(scratch + i * padded);
-    return body(FromF32{});
+    plane = reinterpret_cast<const uint8_t*>(scratch);
+    for (int64_t i = 0; i < block.count; ++i) offset[i] = i * padded * 4;
   }
-  for (int64_t i = 0; i < block.count; ++i) at[i] = plane + block.offset[i];
-  with_cache(task.type, body);
+  with_cache(whole ? task.type : helios::DType::F32, [&](auto from) __attribute__((always_inline)) {
+    body(from, plane, whole ? block.offset : offset);
+  });
 }
 
-// Hides what a query does not see, caps the rest, and returns the largest score.
+// Caps scores, hides those that a query does not see, and returns the largest.
 HK float largest_score(const helios::AttentionTask& task, float* scores, int64_t low,
                        int64_t high) {
   if (task.softcap > 0.0f)
@@ -507,69 +574,93 @@ HK float weigh(float* scores, vf shift) {
   return sum(total);
 }
 
-// One block of keys and values into the span's running softmax.
-template <int R>
-void fold_few(const helios::AttentionTask& task, const AttentionScratch& s, const History& block) {
-  const int64_t padded = padded_dim(task.dim);
-  const uint8_t* at[kPositions];
-  fetch(task, task.values, block);
-  with_rows(task, task.keys, block, s.keys, at, [&]<class From>(From) __attribute__((always_inline)) {
-    few_scores<R, From>(at, block.count, task.dim, padded, s.queries, s.scores);
-  });
-  for (int q = 0; q < R; ++q) {
+// The scores of every head become weights.
+void weigh_few(const helios::AttentionTask& task, const AttentionScratch& s,
+               const History& block) {
+  const int64_t queries = task.heads * task.count;
+  for (int64_t q = 0; q < queries; ++q) {
     int64_t low, high;
-    visible(task, task.positions[q], block, &low, &high);
+    visible(task, task.positions[q % task.count], block, &low, &high);
     const float top = largest_score(task, s.scores + q * kPositions, low, high);
     s.correction[q] = s.maximum[q];
     if (top > s.maximum[q]) s.maximum[q] = top;
   }
-  const vf shift = anchor(load_some(s.maximum, R));
-  store_some(s.correction, exp_falling(sub(load_some(s.correction, R), shift)), R);
-  for (int q = 0; q < R; ++q) {
+  for (int64_t q = 0; q < queries; q += W) {
+    const vf shift = anchor(load(s.maximum + q));
+    store(s.correction + q, exp_falling(sub(load(s.correction + q), shift)));
+  }
+  for (int64_t q = 0; q < queries; ++q) {
     const float weight = weigh(s.scores + q * kPositions, anchor(set(s.maximum[q])));
     s.total[q] = s.total[q] * s.correction[q] + weight;
   }
-  with_rows(task, task.values, block, s.values, at, [&]<class From>(From) __attribute__((always_inline)) {
-    if (R < 4 && padded % (4 * W) == 0)
-      few_values<R, 4, From>(at, block.count, padded, s.scores, s.correction, s.output);
-    else if (padded % (2 * W) == 0)
-      few_values<R, 2, From>(at, block.count, padded, s.scores, s.correction, s.output);
-    else
-      few_values<R, 1, From>(at, block.count, padded, s.scores, s.correction, s.output);
-  });
+}
+
+// One block of every head into the span's running softmax; `next` is read after it, for `then`.
+template <int R>
+__attribute__((noinline)) void fold_few(const helios::AttentionTask& task,
+                                        const AttentionScratch& s, const History& block,
+                                        const helios::AttentionTask& then, const History& next) {
+  const int64_t padded = padded_dim(task.dim), nbytes = head_bytes(task), count = block.count;
+  Stream values{task.values, block, task.heads * nbytes};
+  // As much as is read itself meanwhile, or more where the next block is longer.
+  const int64_t chunk_lines = (W * nbytes / ((task.dim + W - 1) / W) + 63) / 64;
+  Stream keys{then.keys, next, then.heads * nbytes};
+  const int64_t row_lines = (next.count + count - 1) / count * ((nbytes + 63) / 64);
+  for (int64_t h = 0; h < task.heads; ++h)
+    with_rows(task, task.keys + h * nbytes, block, s.keys, [&]<class From>(
+        From, const uint8_t* rows, const int64_t* offset) __attribute__((always_inline)) {
+      few_scores<R, From>(rows, offset, count, task.dim, s.queries + h * R * padded, values,
+                          chunk_lines, s.scores + h * R * kPositions);
+    });
+  weigh_few(task, s, block);
+  for (int64_t h = 0; h < task.heads; ++h)
+    with_rows(task, task.values + h * nbytes, block, s.values, [&]<class From>(
+        From, const uint8_t* rows, const int64_t* offset) __attribute__((always_inline)) {
+      few_values<R, few_vectors<R>(), From>(rows, offset, count, padded,
+                                            s.scores + h * R * kPositions, s.correction + h * R,
+                                            keys, row_lines, s.output + h * R * padded);
+    });
 }
 
 HK void attend_few(const helios::AttentionTask& task) {
-  const int64_t padded = padded_dim(task.dim);
-  const AttentionScratch s(task.scratch, task.count, padded);
-  for (int64_t q = 0; q < task.count; ++q) {
+  const int64_t padded = padded_dim(task.dim), queries = task.heads * task.count;
+  const AttentionScratch s(task, queries);
+  for (int64_t q = 0; q < queries; ++q) {
     scale_row(task.queries[q], task.scale, s.queries + q * padded, task.dim);
     for (int64_t i = task.dim; i < padded; ++i) s.queries[q * padded + i] = 0.0f;
   }
   History block, next;
   locate(task, task.first / kPositions * kPositions, &block);
   while (block.count > 0) {
-    if (block.begin % helios::kSpan == 0 || block.begin <= task.first) {
-      for (int64_t q = 0; q < task.count; ++q) {
-        s.maximum[q] = kNone;
-        s.total[q] = 0.0f;
-      }
-      __builtin_memset(s.output, 0, static_cast<size_t>(task.count * padded) * 4);
-    }
+    if (block.begin % helios::kSpan == 0 || block.begin <= task.first)
+      clear_span(s, queries, padded);
     locate(task, block.begin + kPositions, &next);
-    with_few(task.count, [&]<int R>() __attribute__((always_inline)) { fold_few<R>(task, s, block); });
-    if (next.begin % helios::kSpan == 0 || next.count <= 0)
-      merge(task.maximum, task.total, task.output, s.maximum, s.total, s.output, task.count,
-            padded);
+    const bool last = next.count <= 0, ends = last || next.begin % helios::kSpan == 0;
+    const helios::AttentionTask& then = last && task.next != nullptr ? *task.next : task;
+    if (last && task.next != nullptr) locate(then, then.first / kPositions * kPositions, &next);
+    with_few(task.count, [&]<int R>() __attribute__((always_inline)) {
+      fold_few<R>(task, s, block, then, next);
+    });
+    if (ends)
+      merge(task.maximum, task.total, task.output, s.maximum, s.total, s.output, queries, padded);
+    if (last) return;
     block = next;
   }
 }
 
 void attend(const helios::AttentionTask& task) {
-  if (task.count > kFewQueries)
-    attend_many(task);
-  else
-    attend_few(task);
+  if (task.count <= kFewQueries) return attend_few(task);
+  helios::AttentionTask one = task;
+  one.heads = 1;
+  for (int h = 0; h < task.heads; ++h) {
+    attend_many(one);
+    one.queries += task.count;
+    one.keys += head_bytes(task);
+    one.values += head_bytes(task);
+    one.maximum += task.count;
+    one.total += task.count;
+    one.output += task.count * padded_dim(task.dim);
+  }
 }
 
 void normalise(float maximum, float total, const float* output, const float* sink, float* y,

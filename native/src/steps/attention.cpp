@@ -1,4 +1,5 @@
-// Paged attention: tiles of neighbouring tokens of one row against one key head each.
+// Paged attention: tiles of neighbouring tokens of one row against one key head, or against all of
+// them where the queries are few.
 //
 // Where there are too few tiles to keep the threads busy (a few rows decoding over long histories),
 // the spans of a tile's history are chunks of their own, and whoever finishes the last span of a
@@ -16,7 +17,9 @@
 namespace helios {
 namespace {
 
-constexpr int64_t kMostQueries = 48;
+// Queries of a tile: the more, the less often keys and values are laid out anew; the fewer, the
+// more tiles there are for threads to share.
+constexpr int64_t kMostQueries = 144, kFewestQueries = 48;
 constexpr int64_t kPartialBudget = 8 << 20;
 constexpr int64_t kMostTokens = 1 << 20;
 constexpr int64_t kMostHeads = 1 << 16;
@@ -37,9 +40,18 @@ struct Tile {
   int64_t first;     // oldest position any of them sees
   int64_t last;      // newest
   int32_t slot;
-  int32_t span;      // first span, and how many: only where spans are chunks
+  int32_t span;      // first span, and how many
   int32_t spans;
-  int32_t chunk;     // number of its first chunk, over all heads
+  int32_t heads;     // key heads taken at once
+  int32_t chunk;     // number of its first chunk
+  int64_t partial;   // and of its first partial state
+};
+
+// What a chunk works on: key heads from `head` on, over all of a tile's history or one span of it.
+struct Piece {
+  size_t tile;
+  int64_t head;
+  int64_t span;
 };
 
 class PagedAttention final : public Step {
@@ -77,7 +89,7 @@ class PagedAttention final : public Step {
     quant_.planes = planes_of(p);
     quant_.groups = heads_ * dim_ / 32;
     group_ = heads_ / key_heads_;
-    tile_tokens_ = std::max<int64_t>(1, kMostQueries / group_);
+    most_queries_ = std::max(kMostQueries, group_);
     padded_ = align_up(dim_, 16);
   }
 
@@ -87,10 +99,9 @@ class PagedAttention final : public Step {
     tiles_.resize(static_cast<size_t>(tokens));
     const int64_t units = std::min<int64_t>(tokens * key_heads_, kMostSplit);
     pending_ = std::make_unique<std::atomic<int32_t>[]>(static_cast<size_t>(units));
-    const int64_t queries = tile_tokens_ * group_;
-    workspace.need_thread_bytes(
-        4 * (2 * align_up(queries, 16) + queries * padded_ + attention_scratch(queries, dim_)) +
-        queries * 12 + dim_ * 4 + 256);
+    workspace.need_thread_bytes(4 * (align_up(state_floats(most_queries_), 16) +
+                                     attention_scratch(most_queries_, dim_)) +
+                                most_queries_ * 12 + dim_ * 4 + 256);
     const int64_t spans = ceil_div(capped_product(table_columns_, page_tokens_), kSpan);
     partial_bytes_ = std::min(
         kPartialBudget, capped_product(tokens * heads_ * (padded_ + 2) * 4, spans));
@@ -107,8 +118,12 @@ class PagedAttention final : public Step {
 
   uint32_t begin(const Context& context) override {
     const int64_t tokens = count_.of(context.extents);
+    const int64_t busy = 4 * context.threads;  // as many chunks keep every thread busy to the end
+    const int64_t queries =
+        tokens * heads_ >= busy * kMostQueries ? kMostQueries : kFewestQueries;
     tile_count_ = 0;
-    for (int64_t t = 0; t < tokens;) t = add_tile(context, t, tokens);
+    for (int64_t t = 0; t < tokens;)
+      t = add_tile(context, t, tokens, std::max<int64_t>(1, queries / group_));
     const int64_t units = static_cast<int64_t>(tile_count_) * key_heads_;
     int64_t spans = 0, widest = 0;
     for (size_t i = 0; i < tile_count_; ++i) {
@@ -116,43 +131,46 @@ class PagedAttention final : public Step {
       widest = std::max<int64_t>(widest, tiles_[i].count);
     }
     partial_floats_ = state_floats(widest * group_);
-    split_ = context.threads > 1 && units < std::min<int64_t>(4 * context.threads, kMostSplit) &&
+    split_ = context.threads > 1 && units < std::min(busy, kMostSplit) &&
              spans > static_cast<int64_t>(tile_count_) &&
              spans * key_heads_ * partial_floats_ * 4 <= partial_bytes_;
-    // Heads of one tile lie side by side in memory: keep them together where there are tiles enough.
-    heads_per_chunk_ = static_cast<int64_t>(tile_count_) >= 4 * context.threads ? key_heads_ : 1;
-    if (!split_) return static_cast<uint32_t>(units / heads_per_chunk_);
-    int32_t chunk = 0;
+    // Heads of one token lie side by side in memory: they stay together where there is work enough.
+    const int64_t apart = split_ ? spans : static_cast<int64_t>(tile_count_);
+    const bool together = context.threads == 1 || apart >= busy;
+    int64_t chunks = 0, spans_before = 0;
     for (size_t i = 0; i < tile_count_; ++i) {
-      tiles_[i].chunk = chunk;
-      chunk += tiles_[i].spans * static_cast<int32_t>(key_heads_);
-      for (int64_t g = 0; g < key_heads_; ++g)
-        pending_[i * key_heads_ + g].store(tiles_[i].spans, std::memory_order_relaxed);
+      Tile& tile = tiles_[i];
+      const bool fit = queries_of(tile) * key_heads_ <= most_queries_;
+      tile.heads = static_cast<int32_t>(together && fit ? key_heads_ : 1);
+      tile.chunk = static_cast<int32_t>(chunks);
+      tile.partial = spans_before * key_heads_;
+      const int64_t groups = key_heads_ / tile.heads;
+      chunks += split_ ? groups * tile.spans : groups;
+      spans_before += tile.spans;
+      if (split_)
+        for (int64_t g = 0; g < groups; ++g)
+          pending_[i * key_heads_ + g].store(tile.spans, std::memory_order_relaxed);
     }
-    return static_cast<uint32_t>(chunk);
+    chunks_ = static_cast<uint32_t>(chunks);
+    return chunks_;
   }
 
+  // The newest tiles, which see the longest histories, come first.
   void chunk(const Context& context, uint32_t index, int thread) override {
-    if (!split_) {
-      const int64_t unit = index * heads_per_chunk_;
-      const Tile& tile = tiles_[unit / key_heads_];
-      const int64_t head = unit % key_heads_;
-      for (int64_t h = head; h < head + heads_per_chunk_; ++h)
-        whole(context, tile, h, h + 1 < head + heads_per_chunk_, thread);
-      return;
+    const Piece piece = piece_of(chunks_ - 1 - index);
+    const Tile& tile = tiles_[piece.tile];
+    const ThreadMemory memory = of_thread(thread);
+    float* state = split_ ? partial(tile, piece.head, piece.span) : memory.state;
+    AttentionTask task = task_of(piece), next;
+    if (index + 1 < chunks_) {  // most likely this thread's next
+      next = task_of(piece_of(chunks_ - 2 - index));
+      task.next = &next;
     }
-    size_t i = 0;
-    while (i + 1 < tile_count_ && static_cast<int32_t>(index) >= tiles_[i + 1].chunk) ++i;
-    const Tile& tile = tiles_[i];
-    const int64_t head = (index - tile.chunk) / tile.spans;
-    const int64_t span = (index - tile.chunk) % tile.spans;
-    const int64_t begin = (tile.span + span) * kSpan;
-    float* state = partial(tile, head, span);
-    clear(state, queries(tile));
-    attend(context, tile, head, std::max(tile.first, begin),
-           std::min(tile.last, begin + kSpan - 1), false, state, thread);
-    if (pending_[i * key_heads_ + head].fetch_sub(1, std::memory_order_acq_rel) == 1)
-      fold(context, tile, head, thread);
+    attend(context, tile, piece.head, task, state, memory);
+    if (!split_) return finish(context, tile, piece.head, state, memory);
+    const int64_t group = piece.head / tile.heads;
+    if (pending_[piece.tile * key_heads_ + group].fetch_sub(1, std::memory_order_acq_rel) == 1)
+      fold(context, tile, piece.head, memory);
   }
 
  private:
@@ -166,13 +184,14 @@ class PagedAttention final : public Step {
     float* row;
   };
 
-  int64_t queries(const Tile& tile) const { return tile.count * group_; }
+  // For one key head.
+  int64_t queries_of(const Tile& tile) const { return tile.count * group_; }
 
   // A state is maximum[n], total[n], output[n][padded].
   int64_t state_floats(int64_t n) const { return n * (padded_ + 2); }
 
   float* partial(const Tile& tile, int64_t head, int64_t span) const {
-    return partials_ + (tile.chunk + head * tile.spans + span) * partial_floats_;
+    return partials_ + (tile.partial + span * key_heads_ + head) * partial_floats_;
   }
 
   void clear(float* state, int64_t n) const {
@@ -181,7 +200,7 @@ class PagedAttention final : public Step {
   }
 
   ThreadMemory of_thread(int thread) const {
-    const int64_t n = tile_tokens_ * group_;
+    const int64_t n = most_queries_;
     float* base = reinterpret_cast<float*>(workspace_->of_thread(thread));
     float* scratch = base + align_up(state_floats(n), 16);
     float* after = scratch + attention_scratch(n, dim_);
@@ -190,12 +209,22 @@ class PagedAttention final : public Step {
     return {base, scratch, pointers, positions, reinterpret_cast<float*>(positions + n)};
   }
 
+  Piece piece_of(uint32_t chunk) const {
+    const auto after = std::upper_bound(
+        tiles_.begin(), tiles_.begin() + static_cast<int64_t>(tile_count_), chunk,
+        [](uint32_t at, const Tile& tile) { return at < static_cast<uint32_t>(tile.chunk); });
+    const size_t i = static_cast<size_t>(after - tiles_.begin()) - 1;
+    const int64_t inside = chunk - static_cast<uint32_t>(tiles_[i].chunk);
+    const int64_t groups = key_heads_ / tiles_[i].heads;
+    return {i, inside % groups * tiles_[i].heads, inside / groups};
+  }
+
   // Groups token t with the tokens after it that continue its row; returns the token after them.
-  int64_t add_tile(const Context& context, int64_t t, int64_t tokens) {
+  int64_t add_tile(const Context& context, int64_t t, int64_t tokens, int64_t most) {
     const int64_t row = checked("rows", rows_[t], context.extents.rows);
     const int64_t slot = checked("slots", slots_[row], table_rows_);
     int64_t count = 1;
-    while (count < tile_tokens_ && t + count < tokens && rows_[t + count] == row &&
+    while (count < most && t + count < tokens && rows_[t + count] == row &&
            positions_[t + count] == positions_[t] + count)
       ++count;
     const int64_t position = positions_[t];
@@ -208,36 +237,26 @@ class PagedAttention final : public Step {
     const int64_t span = first / kSpan;
     tiles_[tile_count_++] = {static_cast<int32_t>(t), static_cast<int32_t>(count), first, last,
                              static_cast<int32_t>(slot), static_cast<int32_t>(span),
-                             static_cast<int32_t>(last / kSpan - span + 1), 0};
+                             static_cast<int32_t>(last / kSpan - span + 1), 1, 0, 0};
     return t + count;
   }
 
-  void whole(const Context& context, const Tile& tile, int64_t head, bool more, int thread) const {
-    float* state = of_thread(thread).state;
-    clear(state, queries(tile));
-    attend(context, tile, head, tile.first, tile.last, more, state, thread);
-    finish(context, tile, head, state, thread);
-  }
-
-  // `more` says that the next head of the same tile follows.
-  void attend(const Context& context, const Tile& tile, int64_t head, int64_t first, int64_t last,
-              bool more, float* state, int thread) const {
-    const ThreadMemory memory = of_thread(thread);
-    const int64_t n = queries(tile);
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t token = tile.token + i / group_;
-      memory.pointers[i] = q_ + (token * heads_ + head * group_ + i % group_) * dim_;
-      memory.positions[i] = positions_[token];
-    }
+  // All of a piece's task but for what is the thread's own.
+  AttentionTask task_of(const Piece& piece) const {
+    const Tile& tile = tiles_[piece.tile];
     const int64_t head_bytes = dim_ * dtype_bytes(type_);
     const int64_t token_stride = key_heads_ * head_bytes;
-    AttentionTask task;
-    task.queries = memory.pointers;
-    task.positions = memory.positions;
-    task.count = static_cast<int>(n);
+    AttentionTask task{};
+    task.count = static_cast<int>(queries_of(tile));
+    task.heads = tile.heads;
     task.dim = static_cast<int>(dim_);
-    task.first = first;
-    task.last = last;
+    task.first = tile.first;
+    task.last = tile.last;
+    if (split_) {
+      const int64_t begin = (tile.span + piece.span) * kSpan;
+      task.first = std::max(tile.first, begin);
+      task.last = std::min(tile.last, begin + kSpan - 1);
+    }
     task.window = window_;
     task.scale = scale_;
     task.softcap = softcap_;
@@ -245,10 +264,31 @@ class PagedAttention final : public Step {
     task.page_tokens = page_tokens_;
     task.page_stride = page_tokens_ * token_stride;
     task.token_stride = token_stride;
-    task.keys = keys_ + head * head_bytes;
-    task.values = values_ + head * head_bytes;
-    task.next_keys = more ? task.keys + head_bytes : nullptr;
+    task.keys = keys_ + piece.head * head_bytes;
+    task.values = values_ + piece.head * head_bytes;
     task.type = type_;
+    return task;
+  }
+
+  // Calls body with every query's number among the heads from `head` on, its token, and its head.
+  template <class Body>
+  void for_queries(const Tile& tile, int64_t head, Body body) const {
+    int64_t i = 0;
+    for (int64_t h = head; h < head + tile.heads; ++h)
+      for (int64_t t = tile.token; t < tile.token + tile.count; ++t)
+        for (int64_t g = 0; g < group_; ++g) body(i++, t, h * group_ + g);
+  }
+
+  void attend(const Context& context, const Tile& tile, int64_t head, AttentionTask task,
+              float* state, const ThreadMemory& memory) const {
+    const int64_t count = queries_of(tile), n = tile.heads * count;
+    for_queries(tile, head, [&](int64_t i, int64_t token, int64_t h) {
+      memory.pointers[i] = q_ + (token * heads_ + h) * dim_;
+      if (i < count) memory.positions[i] = positions_[token];
+    });
+    clear(state, n);
+    task.queries = memory.pointers;
+    task.positions = memory.positions;
     task.maximum = state;
     task.total = state + n;
     task.output = state + 2 * n;
@@ -256,31 +296,29 @@ class PagedAttention final : public Step {
     context.kernels->attend(task);
   }
 
-  void fold(const Context& context, const Tile& tile, int64_t head, int thread) const {
-    const int64_t n = queries(tile);
-    float* state = of_thread(thread).state;
+  void fold(const Context& context, const Tile& tile, int64_t head,
+            const ThreadMemory& memory) const {
+    const int64_t n = tile.heads * queries_of(tile);
+    float* state = memory.state;
     clear(state, n);
     for (int64_t span = 0; span < tile.spans; ++span) {
       const float* other = partial(tile, head, span);
       context.kernels->merge(state, state + n, state + 2 * n, other, other + n, other + 2 * n, n,
                              padded_);
     }
-    finish(context, tile, head, state, thread);
+    finish(context, tile, head, state, memory);
   }
 
   void finish(const Context& context, const Tile& tile, int64_t head, const float* state,
-              int thread) const {
-    const int64_t n = queries(tile);
-    float* row = of_thread(thread).row;
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t token = tile.token + i / group_;
-      const int64_t h = head * group_ + i % group_;
-      float* y = out_ != nullptr ? out_ + (token * heads_ + h) * dim_ : row;
+              const ThreadMemory& memory) const {
+    const int64_t n = tile.heads * queries_of(tile);
+    for_queries(tile, head, [&](int64_t i, int64_t token, int64_t h) {
+      float* y = out_ != nullptr ? out_ + (token * heads_ + h) * dim_ : memory.row;
       context.kernels->normalise(state[i], state[n + i], state + 2 * n + i * padded_,
                                  sinks_ == nullptr ? nullptr : sinks_ + h, y, dim_);
       if (region_ >= 0)
         context.kernels->quantise(y, quant_, token, h * dim_ / 32, dim_ / 32);
-    }
+    });
   }
 
   Count count_;
@@ -301,7 +339,7 @@ class PagedAttention final : public Step {
   int64_t region_;
   Quant quant_;
   int64_t group_ = 1;
-  int64_t tile_tokens_ = 1;
+  int64_t most_queries_ = kMostQueries;
   int64_t padded_ = 16;
   int64_t partial_bytes_ = 0;
   int64_t partial_floats_ = 0;
@@ -310,7 +348,7 @@ class PagedAttention final : public Step {
   std::vector<Tile> tiles_;
   size_t tile_count_ = 0;
   std::unique_ptr<std::atomic<int32_t>[]> pending_;
-  int64_t heads_per_chunk_ = 1;
+  uint32_t chunks_ = 0;
   bool split_ = false;
 };
 
