@@ -391,15 +391,15 @@ void dot(const helios::Block& block, int blocks, const helios::Quant& quant, int
 
 // ---- float activations ----------------------------------------------------------------------
 
-// c[r][0 .. N * W) (+)= a[r][0 .. depth) . b[0 .. depth)[0 .. N * W), in order of depth.
+// c[r][0 .. N * W) = a[r][0 .. depth) . b[0 .. depth)[0 .. N * W), in order of depth.
 template <int R, int N>
 HK void small_product(const float* a, int64_t a_stride, const float* b, int64_t b_stride,
-                      int64_t depth, float* c, int64_t c_stride, bool add_to) {
+                      int64_t depth, float* c, int64_t c_stride) {
   vf acc[R][N];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
-    for (int v = 0; v < N; ++v) acc[r][v] = add_to ? load(c + r * c_stride + v * W) : zero();
+    for (int v = 0; v < N; ++v) acc[r][v] = zero();
 #pragma GCC unroll 4
   for (int64_t k = 0; k < depth; ++k) {
     vf row[N];
@@ -420,22 +420,22 @@ HK void small_product(const float* a, int64_t a_stride, const float* b, int64_t 
 
 template <int N, int R = kFloatTile>
 HK void some_rows(int rows, const float* a, int64_t a_stride, const float* b, int64_t b_stride,
-                  int64_t depth, float* c, int64_t c_stride, bool add_to) {
+                  int64_t depth, float* c, int64_t c_stride) {
   if constexpr (R > 0) {
-    if (rows == R) return small_product<R, N>(a, a_stride, b, b_stride, depth, c, c_stride, add_to);
-    some_rows<N, R - 1>(rows, a, a_stride, b, b_stride, depth, c, c_stride, add_to);
+    if (rows == R) return small_product<R, N>(a, a_stride, b, b_stride, depth, c, c_stride);
+    some_rows<N, R - 1>(rows, a, a_stride, b, b_stride, depth, c, c_stride);
   }
 }
 
 // Columns in steps of N vectors; they are a multiple of N * W.
 template <int N>
 void product_rows(int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t a_stride,
-                  const float* b, int64_t b_stride, float* c, int64_t c_stride, bool add_to) {
+                  const float* b, int64_t b_stride, float* c, int64_t c_stride) {
   for (int64_t n = 0; n < columns; n += N * W)
     for (int64_t r = 0; r < rows; r += kFloatTile) {
       const int here = static_cast<int>(rows - r < kFloatTile ? rows - r : kFloatTile);
       some_rows<N>(here, a + r * a_stride, a_stride, b + n, b_stride, depth,
-                   c + r * c_stride + n, c_stride, add_to);
+                   c + r * c_stride + n, c_stride);
     }
 }
 
@@ -549,7 +549,7 @@ void many_tokens(const float* weights, const float* x, int64_t stride, int64_t c
       float* to = k == 0 ? out + t * pitch : part;
       const int64_t to_pitch = k == 0 ? pitch : 16;
       product_rows<V>(here, 16, depth > 0 ? depth : 0, x + t * stride + k, stride,
-                      weights + k * 16, 16, to, to_pitch, false);
+                      weights + k * 16, 16, to, to_pitch);
       if (k == 0) continue;
       for (int64_t r = 0; r < here; ++r)
 #pragma GCC unroll 4
