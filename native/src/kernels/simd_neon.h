@@ -41,7 +41,10 @@ HK vf vmin(vf a, vf b) { return select(less(a, b), a, b); }
 HK vf vmax(vf a, vf b) { return select(less(b, a), a, b); }
 HK vf vabs(vf a) { return vabsq_f32(a); }
 HK bool any(vm m) { return vmaxvq_u32(m) != 0; }
-HK float sum(vf a) { return vaddvq_f32(a); }
+HK float sum(vf a) {  // in halves, as everywhere
+  const float32x2_t half = vadd_f32(vget_low_f32(a), vget_high_f32(a));
+  return vget_lane_f32(half, 0) + vget_lane_f32(half, 1);
+}
 HK float largest(vf a) { return vmaxvq_f32(a); }
 HK vf nearest(vf a) { return vrndnq_f32(a); }
 
