@@ -8,6 +8,8 @@ import pytest
 from rich.console import Console
 
 from benchmarks.answers import first_difference, parting
+from benchmarks.crowded import compared
+from benchmarks.crowded import table as crowded_table
 from benchmarks.divergence import Divergence, Floats, log_softmax
 from benchmarks.quality import windows
 from benchmarks.report import grids, markdown
@@ -198,3 +200,12 @@ def test_a_start_is_divided_into_its_phases_and_what_lies_around_them() -> None:
     assert isinstance(shown.file, io.StringIO)
     row = next(line for line in shown.file.getvalue().splitlines() if "plan" in line)
     assert [word for word in row.split() if word[0].isdigit()] == ["500", "250", "750", "33%"]
+
+
+def test_what_neighbours_leave_is_taken_repeat_by_repeat() -> None:
+    found = compared([{"decode": 100.0}, {"decode": 10.0}], [{"decode": 50.0}, {"decode": 4.0}])
+    kept = found["decode"]["kept"]
+    assert (kept.low, kept.high, kept.count) == (0.4, 0.5, 2)
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(crowded_table(found))
+    assert "0.450 (0.400 to 0.500)" in console.export_text()

@@ -6,11 +6,14 @@ figures bound what the executor asks for when a program is loaded, so that it ne
 of its own.
 """
 
+from dataclasses import replace
+
 from helios.compile.demand import Demand, Term
 
 _PAGE = 4096  # a thread's memory is rounded up to this
 _TILE_TOKENS = 16  # quantised rows are stored in tiles
-_QUERIES = 64  # an attention tile has at most so many query rows
+_QUERIES = 144  # an attention tile has at most so many query rows, of heads in steps of 16
+_HEAD = 16
 _KEYS = 64  # positions of a block of keys
 _SPAN = 256  # positions of one partial result, at most; a short context has one
 _PARTIAL_NBYTES = 8 << 20
@@ -22,23 +25,24 @@ _TRIAL_NBYTES = 1 << 20  # of its result
 
 def scratch(kind: str, threads: int) -> Demand:
     """Memory of all threads while one step of that kind runs."""
-    each: tuple[int, tuple[tuple[int, str], ...]]
+    fixed = 0
+    terms: tuple[Term, ...]
     if kind in ("linear", "tune_linear"):
-        each = (_PRODUCT_NBYTES, ((64, "K"),))
+        fixed, terms = _PRODUCT_NBYTES, (Term(64, ("K",)),)
     elif kind == "sample":
-        each = (_SELECTION_NBYTES, ((16, "V"),))
+        fixed, terms = _SELECTION_NBYTES, (Term(16, ("V",)),)
     elif kind == "paged_attention":
-        rows = 4 * (3 * _QUERIES + 2 * _KEYS + 16)
-        numbers = 4 * (_QUERIES * (_KEYS + 8) + rows * 4) + 16 * _QUERIES
-        each = (numbers, ((rows, "D"),))
+        # Queries and two results of each; keys and values of a block; a row of output.
+        padded = 4 * (3 * _QUERIES + 2 * _KEYS)
+        fixed = 4 * (_QUERIES * (_KEYS + 7) + 16) + 12 * _QUERIES + 256
+        terms = (Term(padded * _HEAD, ("D",), _HEAD), Term(4, ("D",)))
     elif kind == "rms_norm":
-        each = (0, ((4, "E"),))
+        terms = (Term(4, ("E",)),)
     else:
         return Demand()
-    fixed, terms = each
     return Demand(
         fixed=threads * (fixed + _PAGE),
-        terms=tuple(Term(threads * nbytes, (dim,)) for nbytes, dim in terms),
+        terms=tuple(replace(term, nbytes=threads * term.nbytes) for term in terms),
     )
 
 
