@@ -86,6 +86,29 @@ def test_forbidden_tokens_are_never_drawn(isa: str) -> None:
 
 
 @pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("chosen", [{}, {"temperature": 0.0}, {"top_k": 5}, {"top_p": 0.5}])
+def test_logits_that_are_no_numbers_still_give_a_token(isa: str, chosen: dict[str, Any]) -> None:
+    logits = np.random.default_rng(1).standard_normal((4, 300), dtype=np.float32)
+    logits[0] = np.nan
+    logits[1, ::7] = np.nan
+    logits[2, 299] = np.nan
+    logits[3, 5] = np.inf
+    settings_ = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.1} | chosen
+    (drawn,) = run_op(
+        "sample",
+        logits,
+        np.array([settings_["temperature"]] * 4, np.float32),
+        np.array([settings_["top_k"]] * 4, np.int32),
+        np.array([settings_["top_p"]] * 4, np.float32),
+        np.array([settings_["min_p"]] * 4, np.float32),
+        np.array([9] * 4, np.uint64),
+        np.arange(4, dtype=np.int32),
+        isa=isa,
+    )
+    assert ((drawn >= 0) & (drawn < 300)).all()
+
+
+@pytest.mark.parametrize("isa", ISAS)
 def test_a_large_vocabulary_and_threads(isa: str) -> None:
     rng = np.random.default_rng(5)
     logits = rng.standard_normal((5, 49152), dtype=np.float32)
