@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from helios import _native
 from helios.cli.main import main
 from helios.cli.models import _cache_path, weight_layout
 from helios.core.keys import SigningKey
@@ -255,3 +256,34 @@ def test_a_cached_core_is_that_of_every_file_of_its_checkpoint(tmp_path: Path) -
     before = cached(folder.parent)
     (folder / "tool_use.jinja").write_text("new")
     assert cached(folder.parent) != before
+
+
+def test_doctor_says_what_there_is(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "one.core").write_bytes(bytes(2048))
+    found = run("doctor", "--json")
+    assert found.status == 0
+    findings = {one["subject"]: one for one in found.json["findings"]}
+    assert findings["instructions"]["found"].startswith(_native.isa())
+    assert findings["processors"]["found"].startswith(str(_native.usable_processors()))
+    assert findings["prepared"]["found"] == "1 core, 2.0 KiB"
+    assert "limits" not in findings
+    assert "not made yet" in run("doctor").out
+
+
+def test_doctor_names_what_is_wrong(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HELIOS_ISA", "sparc")
+    (tmp_path / "home").write_text("not a folder")
+    found = run("doctor", "--json")
+    assert found.status == 1
+    bad = {one["subject"]: one for one in found.json["findings"] if one["state"] == "bad"}
+    assert "sparc" in bad["instructions"]["found"]
+    assert _native.build_info()["isas"][0] in bad["instructions"]["remedy"]
+    assert "HELIOS_HOME" in bad["keys"]["remedy"]
+
+
+def test_doctor_measures_when_asked(run: Run) -> None:
+    findings = run("doctor", "--measure", "--json").json["findings"]
+    assert "GB/s read" in next(one["found"] for one in findings if one["subject"] == "limits")

@@ -11,7 +11,10 @@ import helios
 from helios.cli.command import command
 from helios.errors import HeliosError
 
-_COMMANDS = ("prepare", "plan", "serve", "chat", "inspect", "verify", "keys", "run", "diff-runs")
+_COMMANDS = (
+    *("prepare", "plan", "serve", "chat", "inspect", "verify", "keys", "run", "diff-runs"),
+    "doctor",
+)
 
 
 def build(words: Sequence[str]) -> click.Group:
