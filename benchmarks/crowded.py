@@ -80,8 +80,7 @@ def main() -> None:
     parser.add_argument("--neighbours", type=int, default=processors, help="restless processes")
     parser.add_argument("--json", action="store_true", help="print tokens per second as JSON")
     given = parser.parse_args()
-    if not prepared.CORE.exists():
-        prepared.prepare(MOST_STREAMS)
+    prepared.prepare(MOST_STREAMS)
     alone, crowded = [], []
     with prepared.loaded_core("", given.threads) as loaded:
         rates(loaded)

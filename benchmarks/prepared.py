@@ -38,6 +38,12 @@ def prepare(concurrency: int) -> None:
     )
 
 
+def serve_command(port: int, threads: int) -> list[str]:
+    """How `CORE` is served."""
+    command = [*HELIOS, "serve", str(CORE), "--port", str(port), "--threads", str(threads)]
+    return [*command, "--memory", "1GiB"]
+
+
 @contextmanager
 def opened_core() -> Iterator[Core]:
     """`CORE`, authenticated and accepted."""

@@ -55,18 +55,7 @@ class Peer:
 def _helios(numerics: str) -> Command:
     def command(port: int, threads: int, _: Shape) -> Sequence[str]:
         profile = ["--numerics", numerics] if numerics else []
-        return [
-            *(
-                *prepared.HELIOS,
-                "serve",
-                str(prepared.CORE),
-                "--port",
-                str(port),
-                "--threads",
-                str(threads),
-            ),
-            *("--memory", "1GiB", *profile),
-        ]
+        return [*prepared.serve_command(port, threads), *profile]
 
     return command
 

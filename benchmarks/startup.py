@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 from urllib.request import urlopen
 
 from rich.console import Console
@@ -32,13 +31,11 @@ TOTAL = "exec to first completion"
 class StartedServer:
     """A server that was started, and when it was told to be ready, in seconds from exec."""
 
-    def __init__(self, core: Path, threads: int) -> None:
+    def __init__(self, threads: int) -> None:
         self.port = free_port()
-        command = [*prepared.HELIOS, "serve", str(core), "--port", str(self.port)]
-        command += ["--threads", str(threads), "--memory", "1GiB"]
         self.begun = time.perf_counter()
         self._process = subprocess.Popen(
-            command,
+            prepared.serve_command(self.port, threads),
             env={**os.environ, **prepared.ENVIRONMENT},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -68,9 +65,9 @@ class StartedServer:
         self._process.communicate()
 
 
-def start(core: Path, threads: int) -> dict[str, float]:
+def start(threads: int) -> dict[str, float]:
     """Seconds of every phase of one start."""
-    with closing(StartedServer(core, threads)) as server:
+    with closing(StartedServer(threads)) as server:
         asyncio.run(complete(Target(server.port, "smollm2"), FIRST_PROMPT, 1))
         total = time.perf_counter() - server.begun
         return divided(server.phases(), server.ready, total)
@@ -109,10 +106,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of the CPU")
     parser.add_argument("--json", action="store_true", help="print milliseconds as JSON")
     given = parser.parse_args()
-    if not prepared.CORE.exists():
-        prepared.prepare(MOST_STREAMS)
-    start(prepared.CORE, given.threads)  # reads files that the next ones find in memory
-    found = collected([start(prepared.CORE, given.threads) for _ in range(given.repeats)])
+    prepared.prepare(MOST_STREAMS)
+    start(given.threads)  # reads files that the next ones find in memory
+    found = collected([start(given.threads) for _ in range(given.repeats)])
     if given.json:
         print(json.dumps({name: asdict(values) for name, values in found.items()}, indent=2))
     else:

@@ -280,7 +280,8 @@ def test_doctor_names_what_is_wrong(
     assert found.status == 1
     bad = {one["subject"]: one for one in found.json["findings"] if one["state"] == "bad"}
     assert "sparc" in bad["instructions"]["found"]
-    assert _native.build_info()["isas"][0] in bad["instructions"]["remedy"]
+    assert _native.build_info()["isas"][0] in bad["instructions"]["found"]
+    assert "HELIOS_ISA" in bad["instructions"]["remedy"]
     assert "HELIOS_HOME" in bad["keys"]["remedy"]
 
 

@@ -287,11 +287,10 @@ HK TileFunction tile_for(int tokens) {
   __builtin_unreachable();
 }
 
-// Two blocks at once fill the registers with fewer tokens.
-template <class T, int P>
+// Two blocks at once, which only the widest vectors take, fill the registers with fewer tokens.
+template <class T>
 constexpr int tile_tokens() {
-  if constexpr (T::blocks == 1) return kTokenTile;
-  return P == 1 || kWords ? 6 : 4;
+  return T::blocks == 1 ? kTokenTile : 6;
 }
 
 template <class T, int P>
@@ -299,7 +298,7 @@ HK void all_tiles(BlockView view, const helios::Quant& quant, int64_t begin, int
                   float* out, int64_t pitch) {
   for (int64_t t = begin; t < end;) {
     const int lane = static_cast<int>(t % helios::kQuantTile);
-    constexpr int kMost = tile_tokens<T, P>();
+    constexpr int kMost = tile_tokens<T>();
     const int here = lane + kMost < helios::kQuantTile ? kMost : helios::kQuantTile - lane;
     const int tokens = static_cast<int>(end - t < here ? end - t : here);
     // The next block is on its way after the first tile of tokens.

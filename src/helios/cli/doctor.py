@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
+from rich.markup import escape
 from rich.table import Table
 
 import helios
@@ -55,6 +56,7 @@ def examined(measure: bool) -> Iterator[Finding]:
     yield Finding("helios", f"{helios.__version__} on Python {platform.python_version()}")
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("cpu runtime", _runtime),
+        ("instructions", _instructions),
         ("memory", _memory),
         ("keys", _keys),
         ("cache", _cache),
@@ -74,6 +76,7 @@ def examined(measure: bool) -> Iterator[Finding]:
 
 _REMEDIES = {
     "cpu runtime": "install Helios again; `--device reference` runs without it, slowly",
+    "instructions": "unset HELIOS_ISA, or set it to one that this processor runs",
     "memory": "give --memory in bytes when serving",
     "keys": "set HELIOS_HOME to a folder of your own",
     "cache": "set HELIOS_CACHE to a folder of your own",
@@ -93,18 +96,6 @@ def _runtime() -> Iterator[Finding]:
         + (f" with the {sanitizer} sanitizer" if sanitizer else ""),
         "note" if sanitizer else "good",
     )
-    known = built["isas"]
-    forced = os.environ.get("HELIOS_ISA", "")
-    if forced and forced not in known:
-        remedy = f"unset HELIOS_ISA, or set it to one of {', '.join(known)}"
-        yield Finding("instructions", f"HELIOS_ISA asks for {forced}", "bad", remedy)
-    else:
-        why = " (HELIOS_ISA asks for it)" if forced else ""
-        yield Finding(
-            "instructions",
-            f"{forced or known[0]}{why}; this processor runs {', '.join(known)}",
-            "note" if forced and forced != known[0] else "good",
-        )
     usable, present = _native.usable_processors(), os.cpu_count() or 1
     few = f"; affinity or a control group keeps {present - usable} from us"
     yield Finding(
@@ -113,6 +104,16 @@ def _runtime() -> Iterator[Finding]:
         "note" if usable < present else "good",
     )
     yield Finding("numerics", f"{DEFAULT_NUMERICS}, unless --numerics says otherwise")
+
+
+def _instructions() -> Iterator[Finding]:
+    from helios import _native
+
+    known, used = _native.build_info()["isas"], _native.isa()
+    why = " (HELIOS_ISA asks for it)" if os.environ.get("HELIOS_ISA") else ""
+    state = "good" if used == known[0] else "note"
+    found = f"{used}{why}; this processor runs {', '.join(known)}"
+    yield Finding("instructions", found, state)
 
 
 def _memory() -> Iterator[Finding]:
@@ -167,13 +168,7 @@ def _table(findings: list[Finding]) -> Table:
     table = Table(show_header=False, box=None, pad_edge=False)
     for finding in findings:
         color = _MARKS[finding.state]
-        remedy = f"\n[dim]{finding.remedy}[/dim]" if finding.remedy else ""
+        remedy = f"\n[dim]{escape(finding.remedy)}[/dim]" if finding.remedy else ""
         mark = f"[{color}]{finding.state}[/{color}]"
-        table.add_row(mark, finding.subject, _escaped(finding.found) + remedy)
+        table.add_row(mark, finding.subject, escape(finding.found) + remedy)
     return table
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

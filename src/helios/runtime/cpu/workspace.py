@@ -12,8 +12,8 @@ from helios.compile.demand import Demand, Term
 
 _PAGE = 4096  # a thread's memory is rounded up to this
 _TILE_TOKENS = 16  # quantised rows are stored in tiles
-_QUERIES = 144  # an attention tile has at most so many query rows, of heads in steps of 16
-_HEAD = 16
+_QUERIES = 144  # an attention tile has at most so many query rows
+_HEAD = 16  # their width is padded to a multiple of it
 _KEYS = 64  # positions of a block of keys
 _SPAN = 256  # positions of one partial result, at most; a short context has one
 _PARTIAL_NBYTES = 8 << 20
