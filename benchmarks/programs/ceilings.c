@@ -34,7 +34,8 @@ typedef uint64_t words __attribute__((vector_size(WIDTH)));
 #endif
 
 /* Independent accumulators: enough to cover the latency of an instruction, few enough to stay in
-   sixteen registers. */
+   sixteen registers. Each is KEPT from the start: to a compiler that saw them begin alike they would
+   all be the same, and one would do. */
 #define TWELVE(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
 
 static double now(void) {
@@ -63,7 +64,9 @@ static double multiply_floats(const void *buffer) {
   floats x, y;
   memcpy(&x, buffer, sizeof x);
   memcpy(&y, buffer, sizeof y);
-#define MAKE(i) floats acc##i = x;
+#define MAKE(i) \
+  floats acc##i = x;    \
+  KEEP(acc##i);
 #define STEP(i) acc##i += x * y;
 #define SHOW(i) KEEP(acc##i);
   TWELVE(MAKE)
@@ -83,7 +86,9 @@ static double multiply_floats(const void *buffer) {
 static double multiply_bytes_in_16_bits(const void *buffer) {
   __m256i x = _mm256_loadu_si256(buffer), y = x;
   const __m256i ones = _mm256_set1_epi16(1);
-#define MAKE(i) __m256i acc##i = x;
+#define MAKE(i) \
+  __m256i acc##i = x;   \
+  KEEP(acc##i);
 #define STEP(i) \
   acc##i = _mm256_add_epi32(acc##i, _mm256_madd_epi16(_mm256_maddubs_epi16(x, acc##i), ones));
   TWELVE(MAKE)
@@ -103,7 +108,9 @@ static double multiply_bytes_in_16_bits(const void *buffer) {
 #define HAVE_DOT
 static double multiply_bytes(const void *buffer) {
   __m512i x = _mm512_loadu_si512(buffer), y = x;
-#define MAKE(i) __m512i acc##i = x;
+#define MAKE(i) \
+  __m512i acc##i = x;   \
+  KEEP(acc##i);
 #define STEP(i) acc##i = _mm512_dpbusd_epi32(acc##i, x, y);
   TWELVE(MAKE)
   for (int i = 0; i < PASSES; i++) {
@@ -119,7 +126,9 @@ static double multiply_bytes(const void *buffer) {
 #define HAVE_DOT
 static double multiply_bytes(const void *buffer) {
   __m256i x = _mm256_loadu_si256(buffer), y = x;
-#define MAKE(i) __m256i acc##i = x;
+#define MAKE(i) \
+  __m256i acc##i = x;   \
+  KEEP(acc##i);
 #define STEP(i) acc##i = _mm256_dpbusd_avx_epi32(acc##i, x, y);
   TWELVE(MAKE)
   for (int i = 0; i < PASSES; i++) {
@@ -135,7 +144,9 @@ static double multiply_bytes(const void *buffer) {
 #define HAVE_DOT
 static double multiply_bytes(const void *buffer) {
   int8x16_t x = vld1q_s8(buffer), y = x;
-#define MAKE(i) int32x4_t acc##i = vreinterpretq_s32_s8(x);
+#define MAKE(i)                                  \
+  int32x4_t acc##i = vreinterpretq_s32_s8(x); \
+  KEEP(acc##i);
 #define STEP(i) acc##i = vdotq_s32(acc##i, x, y);
   TWELVE(MAKE)
   for (int i = 0; i < PASSES; i++) {
