@@ -13,7 +13,8 @@ from helios.core.reader import Core, authenticate, authorize
 from helios.core.trust import TrustStore
 from helios.frontend.model import Frontend, load_frontend
 from helios.frontend.tokenizer import Tokenizer
-from helios.runtime.cpu.device import DEFAULT_NUMERICS, CpuRuntime
+from helios.runtime.cpu.device import CpuRuntime
+from helios.runtime.cpu.numerics import DEFAULT_NUMERICS
 from helios.runtime.loader import LoadedModel, LoadOptions, load_model
 
 HELIOS = (sys.executable, "-c", "from helios.cli.main import main; main()")

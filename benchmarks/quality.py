@@ -26,7 +26,7 @@ from benchmarks.places import RESULTS, model_path
 from benchmarks.prepared import frontend_of, loaded_core, opened_core, prepare, tokenizer_of
 from benchmarks.servers import MOST_STREAMS, PEER_BY_NAME, Server, Shape
 from helios.frontend.prompt import ChatInput
-from helios.runtime.cpu.device import DEFAULT_NUMERICS
+from helios.runtime.cpu.numerics import DEFAULT_NUMERICS
 
 ANSWER_TOKENS = 96
 BAR_DIVERGENCE, BAR_TOP1 = 2e-3, 0.985
@@ -164,7 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
     parser.add_argument("--tokens", type=int, default=20_000)
     parser.add_argument("--window", type=int, default=512)
-    parser.add_argument("--profiles", default="a8,a16,f32")
+    parser.add_argument("--profiles", default="a8,mixed,a16,f32")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--answer-tokens", type=int, default=ANSWER_TOKENS)
     parser.add_argument("--no-llama", dest="llama", action="store_false")

@@ -7,7 +7,7 @@ from helios.core.reader import Core
 from helios.runtime.cpu.device import CpuRuntime
 from helios.runtime.loader import LoadedModel, LoadOptions, load_model
 
-PROFILES = ("a8", "a16", "f32")
+PROFILES = ("a8", "mixed", "a16", "f32")
 
 
 def check(loaded: LoadedModel) -> None:
@@ -22,12 +22,13 @@ def check(loaded: LoadedModel) -> None:
 def test_native_allocations_are_those_predicted(seed: int) -> None:
     """Never more than predicted, and at least 98% of it, for 20 random shapes."""
     toy = ToyModel(random_shape(seed), concurrency=1 + seed % 5)
-    runtime = CpuRuntime(threads=1 + seed % 9, numerics=PROFILES[seed % 3])
+    runtime = CpuRuntime(threads=1 + seed % 9, numerics=PROFILES[seed % 4])
     check(load_model(toy, runtime, LoadOptions(memory=1 << 28)))
 
 
 @pytest.mark.parametrize(
-    ("numerics", "threads", "context"), [("a8", 1, 512), ("a16", 2, None), ("f32", 16, 8192)]
+    ("numerics", "threads", "context"),
+    [("a8", 1, 512), ("mixed", 2, 2048), ("a16", 2, None), ("f32", 16, 8192)],
 )
 def test_native_allocations_of_smollm2_are_those_predicted(
     smollm2_core: Core, numerics: str, threads: int, context: int | None

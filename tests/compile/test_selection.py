@@ -19,6 +19,7 @@ from helios.contract.prepared import WeightDescriptor
 from helios.errors import ConfigurationError, UnsupportedLayoutError, UnsupportedOperationError
 from helios.program.builder import ProgramBuilder
 from helios.program.ir import DType, ExtentKind, Program
+from helios.program.ops import OPS
 
 REPACK, TRANSCODE = MaterializerKind.REPACK, MaterializerKind.TRANSCODE
 
@@ -45,7 +46,7 @@ def weight(name: str, storage: WeightStorage = WeightStorage.BF16) -> WeightDesc
 
 def linear(name: str, layouts: Sequence[str], biases: Sequence[str] = ("f32",)) -> ProviderSpec:
     accepted = {"weight": tuple(layouts), "bias": tuple(biases)}
-    return ProviderSpec(name, "linear", 1, accepted, {}, Demand())
+    return ProviderSpec(name, "linear", OPS["linear"].version, accepted, {}, Demand())
 
 
 def embedding(name: str, layouts: Sequence[str]) -> ProviderSpec:
@@ -130,7 +131,7 @@ def test_an_operation_that_the_device_lacks_is_named() -> None:
 
 def test_an_operation_of_another_version_is_unsupported() -> None:
     device = catalog([replace(linear("old", ["w8"]), version=7)], [to("w8")])
-    with pytest.raises(UnsupportedOperationError, match="version 1, device has"):
+    with pytest.raises(UnsupportedOperationError, match="version 2, device has"):
         choose(device)
 
 

@@ -46,7 +46,7 @@ def too_many_resources(body: pb.CoreBody) -> None:
 CASES: list[tuple[Callable[[pb.CoreBody], None], str]] = [
     (edit(format_version=None), r"body.format_version: unsupported payload format \(got 0"),
     (edit(format_version=1), r"body.format_version: unsupported payload format \(got 1"),
-    (edit(format_version=6), r"body.format_version: .*\(got 6\); this Helios reads .* 2"),
+    (edit(format_version=6), r"body.format_version: .*\(got 6\); this Helios reads .* 3"),
     (edit(publisher=None), "body.publisher: is missing"),
     (edit(deployment=None), "body.deployment: is missing"),
     (edit(deployment__contract=None), "body.deployment.contract: is missing"),

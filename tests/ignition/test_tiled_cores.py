@@ -50,7 +50,7 @@ def test_tiles_give_the_bits_that_repacking_gives(
     numbers, plans = [], []
     for layout in ("source", "cpu"):
         with opened(made(source, tmp_path / f"{layout}.core", home, layout), home) as core:
-            numbers.append([greedy(core, CpuRuntime(2, n)) for n in ("a8", "a16", "f32")])
+            numbers.append([greedy(core, CpuRuntime(2, n)) for n in ("a8", "mixed", "a16", "f32")])
             plans.append(load_model(core, CpuRuntime(2), LoadOptions(memory=1 << 26)))
     for (tokens, logits), (others, other_logits) in zip(*numbers, strict=True):
         assert tokens == others

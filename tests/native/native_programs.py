@@ -12,6 +12,7 @@ from helios.program.builder import ProgramBuilder
 from helios.program.ir import BufferKind, DType, ExtentKind, Program, Ref
 from helios.program.ops import OPS, WEIGHT, OperandSpec
 from helios.runtime.cpu.lower import lifetimes, lower
+from helios.runtime.cpu.numerics import PROFILES, Numerics
 from helios.runtime.cpu.placement import PackedWeight, Placement, place
 from helios.runtime.cpu.schedule import schedule
 
@@ -31,9 +32,9 @@ DYNAMIC = {"T": "T", "A": "T", "...": "T", "B": "B", "S": "S"}
 class Bench:
     """Arrays, weights and a builder, bound to one executor."""
 
-    def __init__(self, isa: str, threads: int = 1, planes: int = 0) -> None:
+    def __init__(self, isa: str, threads: int = 1, numerics: Numerics = PROFILES["f32"]) -> None:
         self.executor = executor(isa, threads)
-        self.planes = planes
+        self.numerics = numerics
         self.builder = ProgramBuilder("bench", Operation.PREFILL)
         for name in ("B", "T", "S"):
             self.builder.extent(name, ExtentKind.DYNAMIC, 1 << 12)
@@ -71,7 +72,7 @@ class Bench:
         """Run the program; returns every value that has a place, at those lengths."""
         program = program or self.builder.build()
         layouts = {name: weight.layout for name, weight in self.weights.items()}
-        nodes = schedule(program, layouts, fuse=fuse, planes=self.planes)
+        nodes = schedule(program, layouts, fuse=fuse, numerics=self.numerics)
         capacity = {"B": 0, "T": 0, "S": 0, **lengths}
         lives = lifetimes(nodes, capacity)
         offsets = place(lives, 1 << 30)
@@ -83,7 +84,7 @@ class Bench:
             {name: address(array) for name, array in self.arrays.items()},
             self.weights,
         )
-        steps = lower(nodes, placement, capacity, self.planes)
+        steps = lower(nodes, placement, capacity, self.numerics)
         extents = (capacity["B"], capacity["T"], capacity["S"])
         loaded = self.executor.load(steps, extents)
         self.executor.run(loaded, extents, NO_TRANSFERS, NO_TRANSFERS)
@@ -103,11 +104,10 @@ def run_op(
     *operands: Array | None,
     isa: str,
     threads: int = 1,
-    planes: int = 0,
     **attributes: Any,
 ) -> tuple[Array, ...]:
     """One operation on arrays; writes to state, cache and completion arrays happen in place."""
-    bench = Bench(isa, threads, planes)
+    bench = Bench(isa, threads)
     lengths: dict[str, int] = {}
     refs = [
         None if array is None else _declare(bench, spec, array, lengths)

@@ -80,7 +80,8 @@ def prompts() -> list[list[int]]:
 
 # The first token of this answer is nearly a tie, which 8-bit activations may decide either way.
 @pytest.mark.parametrize(
-    ("numerics", "isa"), [("f32", ISAS[0]), *(("a16", i) for i in ISAS if i != "baseline")]
+    ("numerics", "isa"),
+    [("f32", ISAS[0]), *((n, i) for n in ("a16", "mixed") for i in ISAS if i != "baseline")],
 )
 def test_the_capital_of_france(
     smollm2_core: Core, tokenizer: Tokenizer, question: list[int], numerics: str, isa: str
@@ -99,14 +100,14 @@ def test_log_probabilities_are_those_of_the_reference(
     reference = NativeDriver(smollm2_core, ReferenceRuntime(), CompileOptions())
     with reference.model:
         want = reference.told(question, 256, 4)
-    for numerics, tolerance in (("f32", 2e-3), ("a16", 2e-2)):
+    for numerics, tolerance in (("f32", 2e-3), ("a16", 2e-2), ("mixed", 0.2)):
         with driving(smollm2_core, numerics, 2) as driver:
             tokens, logprobs = driver.told(question, 256, 4)
         assert tokens == want[0]
         np.testing.assert_allclose(logprobs, want[1], atol=tolerance)
 
 
-@pytest.mark.parametrize("numerics", ["a16", "a8"])
+@pytest.mark.parametrize("numerics", ["a16", "mixed", "a8"])
 def test_chunks_company_and_threads_change_no_bit(
     smollm2_core: Core, prompts: list[list[int]], numerics: str
 ) -> None:
@@ -135,7 +136,7 @@ def test_mixed_steps_change_no_bit(smollm2_core: Core, prompts: list[list[int]])
         assert (second.output, second.logprobs) == alone[1]
 
 
-@pytest.mark.parametrize("numerics", ["a8", "f32"])
+@pytest.mark.parametrize("numerics", ["a8", "mixed", "f32"])
 def test_fusing_changes_no_bit(smollm2_core: Core, prompts: list[list[int]], numerics: str) -> None:
     with driving(smollm2_core, numerics, 2) as driver:
         fused = driver.told(prompts[0], 64, 4)

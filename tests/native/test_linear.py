@@ -161,8 +161,10 @@ def test_bias_residual_and_several_outputs(isa: str, planes: int, tokens: int) -
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("tokens", [1, 2, 130])
-@pytest.mark.parametrize("planes", [1, 2])
-def test_fused_gate_and_quantisation_change_no_bit(isa: str, tokens: int, planes: int) -> None:
+@pytest.mark.parametrize(("planes", "leaves"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+def test_fused_gate_and_quantisation_change_no_bit(
+    isa: str, tokens: int, planes: int, leaves: int
+) -> None:
     rng = np.random.default_rng(5)
     runner = executor(isa, 2)
     x = rng.standard_normal((tokens, 64), dtype=np.float32)
@@ -178,13 +180,14 @@ def test_fused_gate_and_quantisation_change_no_bit(isa: str, tokens: int, planes
         [
             *linear_steps(x, [gate, up], [g, u], planes),
             ("gated_activation", activation),
-            *linear_steps(a, [down], [plain], planes),
+            *linear_steps(a, [down], [plain], leaves),
         ],
         (0, tokens, 0),
     )
-    first = linear_steps(x, [gate, up], [a, a], planes, gate=0, out_region=1)
+    more = {"gate": 0, "out_region": 1, "out_planes": leaves}
+    first = linear_steps(x, [gate, up], [a, a], planes, **more)
     first[1][1]["outs"] = [0, 0]
-    second = linear_steps(a, [down], [fused], planes)[1]
+    second = linear_steps(a, [down], [fused], leaves)[1]
     second[1]["region"] = 1
     run(runner, [*first, second], (0, tokens, 0))
     np.testing.assert_array_equal(fused, plain)

@@ -150,6 +150,7 @@ Y = Value("y", TensorType(F32, ("B",)))
                         Weight("w", TensorType(F32, ("R", 3))),
                     ),
                     (Y,),
+                    {"coarse": False},
                 )
             ),
             "w",

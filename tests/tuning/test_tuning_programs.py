@@ -17,7 +17,7 @@ from helios.program.wire import program_from_bytes, program_to_bytes
 from helios.schema import contract_pb2, manifest_pb2, program_pb2
 
 HEAD = "program tune TUNING\ntuned @choices i32[5]\nweight $w f32[64, 96]\n"
-ONE = "tune_linear($w, @choices)\n"
+ONE = "tune_linear($w, @choices) coarse=false\n"
 Change = Callable[[contract_pb2.ServingContract, manifest_pb2.ExecutionManifest], object]
 
 
@@ -76,7 +76,7 @@ def test_tuning_programs_survive_text_and_wire(model: ToyModel) -> None:
         (
             HEAD
             + "extent B dynamic 4\ntransport @x f32[B, 96]\n%y f32[B, 64] = "
-            + "linear(@x, $w, _, @choices)\n",
+            + "linear(@x, $w, _, @choices) coarse=false\n",
             "a tuning program fills it",
         ),
     ],

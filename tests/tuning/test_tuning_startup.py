@@ -42,7 +42,7 @@ def test_the_reference_writes_neutral_choices(model: ToyModel) -> None:
         assert all(values == (0,) * 5 for values in choices.values())
 
 
-@pytest.mark.parametrize("numerics", ["a8", "a16", "f32"])
+@pytest.mark.parametrize("numerics", ["a8", "mixed", "a16", "f32"])
 def test_the_cpu_measures_and_serves(model: ToyModel, numerics: str) -> None:
     loaded = load(model, CpuRuntime(2, numerics), seconds=5.0)
     with loaded.model:

@@ -134,9 +134,9 @@ class PagedAttention final : public Step {
     split_ = context.threads > 1 && units < std::min(busy, kMostSplit) &&
              spans > static_cast<int64_t>(tile_count_) &&
              spans * key_heads_ * partial_floats_ * 4 <= partial_bytes_;
-    // Heads of one token lie side by side in memory: they stay together where there is work enough.
+    // Heads of one token lie side by side in memory: they stay together unless threads would idle.
     const int64_t apart = split_ ? spans : static_cast<int64_t>(tile_count_);
-    const bool together = context.threads == 1 || apart >= busy;
+    const bool together = apart >= context.threads;
     int64_t chunks = 0, spans_before = 0;
     for (size_t i = 0; i < tile_count_; ++i) {
       Tile& tile = tiles_[i];

@@ -35,7 +35,8 @@ class Linear final : public Step {
         out_region_(p.integer("out_region", -1)),
         choices_(p.optional_pointer<const int32_t>("choices")),
         places_(choices_ == nullptr ? 0 : p.positive("places")) {
-    quant_.planes = target_.planes = planes_of(p);
+    quant_.planes = planes_of(p);
+    target_.planes = planes_of(p, "out_planes");
     read_outputs(p);
     if (region_ < 0 && x_ == nullptr) throw Error("x: needs an address without a region");
     if (gate_ >= 3) throw Error("gate: unknown function " + std::to_string(gate_));

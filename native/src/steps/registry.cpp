@@ -27,9 +27,9 @@ DType dtype_of(const Params& params, const std::string& name) {
   return static_cast<DType>(value);
 }
 
-int planes_of(const Params& params) {
-  const int64_t planes = params.integer("planes", 1);
-  if (planes != 1 && planes != 2) throw Error("planes: must be 1 or 2");
+int planes_of(const Params& params, const std::string& name) {
+  const int64_t planes = params.integer(name, 1);
+  if (planes != 1 && planes != 2) throw Error(name + ": must be 1 or 2");
   return static_cast<int>(planes);
 }
 

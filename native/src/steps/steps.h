@@ -22,8 +22,8 @@ std::unique_ptr<Step> tuning_step(const std::string& kind, const Params& params)
 Count count_of(const Params& params, const std::string& name = "count");
 DType dtype_of(const Params& params, const std::string& name);
 int64_t dtype_bytes(DType dtype);
-// Bytes of a quantised activation, as `planes`: 1 or 2.
-int planes_of(const Params& params);
+// Bytes of a quantised activation: 1 or 2.
+int planes_of(const Params& params, const std::string& name = "planes");
 // Refuses a shape that no memory holds, so that no offset into it overflows. No size is negative.
 void require_memory(const char* what, std::initializer_list<int64_t> sizes);
 // Refuses an index that the host or an earlier step got wrong.

@@ -41,7 +41,8 @@ def device_runtime(device: str, numerics: str = "", threads: int = 0) -> DeviceR
     Raises `ConfigurationError` for a device that is not here, or that takes no such setting.
     """
     if device == "cpu":
-        from helios.runtime.cpu.device import DEFAULT_NUMERICS, CpuRuntime
+        from helios.runtime.cpu.device import CpuRuntime
+        from helios.runtime.cpu.numerics import DEFAULT_NUMERICS
 
         return CpuRuntime(threads or None, numerics or DEFAULT_NUMERICS)
     if device != "reference":
@@ -65,7 +66,8 @@ def device_runtime(device: str, numerics: str = "", threads: int = 0) -> DeviceR
 
 def _cpu_catalog(isa: str, numerics: str, threads: int) -> CapabilityCatalog:
     from helios.runtime.cpu.catalog import catalog, descriptor, materializers
-    from helios.runtime.cpu.device import DEFAULT_NUMERICS, CpuRuntime
+    from helios.runtime.cpu.device import CpuRuntime
+    from helios.runtime.cpu.numerics import DEFAULT_NUMERICS
 
     numerics = numerics or DEFAULT_NUMERICS
     if not isa:

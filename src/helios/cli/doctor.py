@@ -86,7 +86,7 @@ _REMEDIES = {
 
 def _runtime() -> Iterator[Finding]:
     from helios import _native
-    from helios.runtime.cpu.device import DEFAULT_NUMERICS
+    from helios.runtime.cpu.numerics import DEFAULT_NUMERICS
 
     built = _native.build_info()
     sanitizer = built["sanitizer"]

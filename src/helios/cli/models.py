@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import helios
+from helios.core.body import FORMAT_VERSION
 from helios.core.keys import SigningKey
 from helios.core.layout import MAGIC
 from helios.core.trust import local_publisher
@@ -141,6 +142,7 @@ def _cache_path(source: Path, options: "PrepareOptions", namespace: str) -> Path
         ],
         "options": asdict(options),
         "engine": helios.__version__,
+        "format": FORMAT_VERSION,
         "publisher": namespace,
     }
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -18,7 +18,7 @@ from helios.records import dataclass
 from helios.schema import core_pb2 as pb
 from helios.schema import manifest_pb2
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MAX_RESOURCES = 1 << 14
 MAX_ID_CHARACTERS = 255
 

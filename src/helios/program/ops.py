@@ -98,6 +98,7 @@ def _table(*rows: OpSpec) -> Mapping[str, OpSpec]:
 
 
 _EPSILON = AttributeSpec("epsilon", float)
+_COARSE = AttributeSpec("coarse", bool, False)
 
 OPS: Mapping[str, OpSpec] = _table(
     # ---- packed layout ------------------------------------------------------------------
@@ -158,7 +159,7 @@ OPS: Mapping[str, OpSpec] = _table(
     ),
     OpSpec(
         "linear",
-        1,
+        2,
         (
             _in("x", FLOAT, "A", "K"),
             _weight("weight", "N", "K"),
@@ -166,8 +167,10 @@ OPS: Mapping[str, OpSpec] = _table(
             OperandSpec("choices", INT, ("C",), frozenset({TUNED}), optional=True),
         ),
         (ResultSpec("y", DType.F32, ("A", "N")),),
-        (),
+        (_COARSE,),
         "y = x · weightᵀ + bias, accumulated along K in an order that no other extent changes. "
+        "The model bears x in 8 bits where it is coarse; whether a device makes use of that is up "
+        "to its numerical profile. "
         "choices[c] says how a device may cut the work of up to 4ᶜ rows that no smaller c covers, "
         "the last one of any number above; 0 is neutral, and no choice changes a number.",
         tolerance=2e-5,
@@ -488,14 +491,15 @@ OPS: Mapping[str, OpSpec] = _table(
     # ---- tuning -------------------------------------------------------------------------
     OpSpec(
         "tune_linear",
-        1,
+        2,
         (
             _weight("weight", "N", "K"),
             _buffer("choices", INT, TUNED, WRITE, "C"),
         ),
         (),
-        (),
-        "Writes choices for every product with a weight of this shape and storage: what the "
-        "device found fastest within its budget, and 0 where it found nothing or did not look.",
+        (_COARSE,),
+        "Writes choices for every product, coarse or not, with a weight of this shape and storage: "
+        "what the device found fastest within its budget, and 0 where it found nothing or did not "
+        "look.",
     ),
 )

@@ -1,7 +1,8 @@
 """The tuning program, and what serving programs take from it.
 
-Matrix products of one shape and storage form a class. The tuning program has one operation for
-each class, on the first weight of it, and every product of the class reads its choices.
+Matrix products of one shape and storage, coarse or not, form a class. The tuning program has one
+operation for each class, on the first weight of it, and every product of the class reads its
+choices.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,10 @@ NAME = "tune"
 PLACES = 5  # choices of a class: for 1 row, up to 4, 16 and 64, and more
 
 
+_Classes = dict[Buffer, tuple[Weight, bool]]
+"""By their buffers, the first weight of each class, and whether its products are coarse."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """A tuning program and its catalog entry."""
@@ -34,7 +39,7 @@ def with_tuning(
 
     There is none where no graph multiplies by a matrix. The graphs given are not changed.
     """
-    classes: dict[Buffer, Weight] = {}
+    classes: _Classes = {}
     tuned = tuple(_tuned(graph, tensors, classes) for graph in graphs)
     return tuned, (_tuning(classes),) if classes else ()
 
@@ -47,10 +52,10 @@ def catalogued(
     return [*serving, *((item.descriptor, item.program) for item in tuning)]
 
 
-def _tuning(classes: Mapping[Buffer, Weight]) -> Tuning:
+def _tuning(classes: _Classes) -> Tuning:
     builder = ProgramBuilder(NAME, Operation.TUNING)
-    for buffer, weight in classes.items():
-        builder.op("tune_linear", weight, buffer)
+    for buffer, (weight, coarse) in classes.items():
+        builder.op("tune_linear", weight, buffer, coarse=coarse)
     descriptor = manifest_pb2.ProgramDescriptor(
         name=NAME,
         operation=f"OPERATION_{Operation.TUNING.name}",
@@ -60,9 +65,7 @@ def _tuning(classes: Mapping[Buffer, Weight]) -> Tuning:
     return Tuning(builder.build(), descriptor)
 
 
-def _tuned(
-    graph: Graph, tensors: Mapping[str, SourceTensor], classes: dict[Buffer, Weight]
-) -> Graph:
+def _tuned(graph: Graph, tensors: Mapping[str, SourceTensor], classes: _Classes) -> Graph:
     """The graph with choices for its products; a class that is new is added to `classes`."""
     program = replace(
         graph.program, ops=tuple(_with_choices(op, tensors, classes) for op in graph.program.ops)
@@ -80,17 +83,19 @@ def _tuned(
     return replace(graph, program=program, contract=contract, descriptor=descriptor)
 
 
-def _with_choices(op: Op, tensors: Mapping[str, SourceTensor], classes: dict[Buffer, Weight]) -> Op:
+def _with_choices(op: Op, tensors: Mapping[str, SourceTensor], classes: _Classes) -> Op:
     if op.kind != "linear":
         return op
     x, weight, *bias = op.operands
     assert isinstance(weight, Weight)
     rows, columns = weight.type.shape
     storage = tensors[weight.name].storage.name.lower()
+    coarse = op.attributes["coarse"]
+    assert isinstance(coarse, bool)
     buffer = Buffer(
-        f"tuned.linear.{rows}x{columns}.{storage}",
+        f"tuned.{'coarse' if coarse else 'linear'}.{rows}x{columns}.{storage}",
         BufferKind.TUNED,
         TensorType(DType.I32, (PLACES,)),
     )
-    classes.setdefault(buffer, weight)
+    classes.setdefault(buffer, (weight, coarse))
     return replace(op, operands=(x, weight, *(bias or [None]), buffer))

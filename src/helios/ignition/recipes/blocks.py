@@ -2,6 +2,9 @@
 
 Weights are named after their place: `layers.3.attention.query`. A recipe declares which of the
 optional ones (biases, query and key norms) a layer has.
+
+A recipe also says which products are coarse, that is, bear an input in 8 bits. What a family bears
+is measured, matrix by matrix (`docs/architecture.md`); queries, keys and values bear it nowhere.
 """
 
 from helios.ignition.recipes.recipe import Batch, Planes
@@ -37,12 +40,13 @@ def linear(
     inputs: int,
     outputs: int,
     bias: bool = False,
+    coarse: bool = False,
     result: str = "",
 ) -> Value:
     """x · weightᵀ (+ bias), with weights `name` and `name`.bias; `result` names the value."""
     weight = builder.weight(name, (outputs, inputs))
     added: Weight | None = builder.weight(f"{name}.bias", (outputs,)) if bias else None
-    return builder.value("linear", x, weight, added, name=result)
+    return builder.value("linear", x, weight, added, name=result, coarse=coarse)
 
 
 def rms_norm(builder: ProgramBuilder, x: Ref, name: str, width: int, epsilon: float) -> Value:
@@ -58,10 +62,12 @@ def attention(
     batch: Batch,
     planes: Planes,
     epsilon: float,
+    coarse: bool = False,
 ) -> Value:
     """Grouped causal attention of f32[T, E] over the paged history, written to first.
 
-    What each head attends to is the value `LAYER.attention.heads`, the result `LAYER.attention`.
+    What each head attends to is the value `LAYER.attention.heads`, the result `LAYER.attention`,
+    a product that may be coarse.
     """
 
     def heads(which: str, count: int) -> Value:
@@ -113,16 +119,26 @@ def attention(
         inner,
         shape.width,
         shape.output_bias,
+        coarse,
         result=f"{layer}.attention",
     )
 
 
 def feed_forward(
-    builder: ProgramBuilder, x: Value, layer: str, width: int, inner: int, function: str
+    builder: ProgramBuilder,
+    x: Value,
+    layer: str,
+    width: int,
+    inner: int,
+    function: str,
+    coarse: bool = False,
 ) -> Value:
-    """down(function(gate(x)) · up(x)), the value `LAYER.feed_forward`."""
-    gate = linear(builder, x, f"{layer}.feed_forward.gate", width, inner)
-    up = linear(builder, x, f"{layer}.feed_forward.up", width, inner)
+    """down(function(gate(x)) · up(x)), the value `LAYER.feed_forward`.
+
+    Gate and up may be coarse.
+    """
+    gate = linear(builder, x, f"{layer}.feed_forward.gate", width, inner, coarse=coarse)
+    up = linear(builder, x, f"{layer}.feed_forward.up", width, inner, coarse=coarse)
     active = builder.value("gated_activation", gate, up, function=function)
     return linear(
         builder,

@@ -86,9 +86,8 @@ class GemmaRecipe:
             return rms_norm(builder, x, f"{name}.{which}", config.width, config.epsilon)
 
         shape = self._attention_shape(layer)
-        mixed = attention(
-            builder, norm(hidden, "attention.norm"), name, shape, batch, planes, config.epsilon
-        )
+        normed = norm(hidden, "attention.norm")
+        mixed = attention(builder, normed, name, shape, batch, planes, config.epsilon)
         hidden = builder.value("add", hidden, norm(mixed, "attention.post_norm"))
         inner = feed_forward(
             builder,
@@ -97,6 +96,7 @@ class GemmaRecipe:
             config.width,
             config.inner,
             "gelu_tanh",
+            coarse=2 * layer >= len(config.windows),  # the layers before bear less
         )
         return builder.value("add", hidden, norm(inner, "feed_forward.post_norm"))
 

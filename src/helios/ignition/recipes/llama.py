@@ -76,14 +76,16 @@ class LlamaRecipe:
         self, builder: ProgramBuilder, hidden: Value, layer: int, batch: Batch, planes: Planes
     ) -> Value:
         config, name = self._config, f"layers.{layer}"
+        # The first layer and the last two have elements far larger than their neighbours.
+        coarse = 0 < layer < config.layers - 2
         normed = rms_norm(builder, hidden, f"{name}.attention.norm", config.width, config.epsilon)
         shape = self._attention_shape(layer)
-        mixed = attention(builder, normed, name, shape, batch, planes, config.epsilon)
+        mixed = attention(builder, normed, name, shape, batch, planes, config.epsilon, coarse)
         hidden = builder.value("add", hidden, mixed)
         normed = rms_norm(
             builder, hidden, f"{name}.feed_forward.norm", config.width, config.epsilon
         )
-        inner = feed_forward(builder, normed, name, config.width, config.inner, "silu")
+        inner = feed_forward(builder, normed, name, config.width, config.inner, "silu", coarse)
         return builder.value("add", hidden, inner)
 
     def _attention_shape(self, layer: int) -> AttentionShape:

@@ -11,14 +11,11 @@ from helios.compile.capabilities import (
     ProviderSpec,
 )
 from helios.contract.kinds import SOURCE_STORAGES, WeightStorage
-from helios.errors import ConfigurationError
 from helios.program.ops import OPS, WEIGHT
 from helios.records import dataclass
+from helios.runtime.cpu.numerics import profile
 from helios.runtime.cpu.workspace import held, scratch
 from helios.runtime.device import STAGING_NBYTES
-
-PLANES: Mapping[str, int] = {"f32": 0, "a8": 1, "a16": 2}
-"""Numerical profiles, and the bytes of a quantised activation in each."""
 
 # Sixteen output rows are interleaved; `block_nbytes` counts a row's share of a group of columns.
 _LAYOUTS = (
@@ -76,18 +73,6 @@ class Repack:
     spec: MaterializerSpec
 
 
-def planes_of(numerics: str) -> int:
-    """Bytes of a quantised activation; `ConfigurationError` for an unknown profile."""
-    if numerics not in PLANES:
-        raise ConfigurationError(
-            "no such numerical profile",
-            field="--numerics",
-            value=numerics,
-            remedy=f"choose one of {', '.join(PLANES)}",
-        )
-    return PLANES[numerics]
-
-
 def materializers() -> Mapping[str, Repack]:
     """Every materializer by name: from tiles as they lie, to the natural layout of each other
     storage, to plain vectors, and, approximately, from floating-point storage to 8-bit blocks."""
@@ -120,7 +105,7 @@ def _run_natively(*_operands: object) -> object:
 
 def descriptor(isa: str, numerics: str) -> DeviceDescriptor:
     """The device as a plan names it."""
-    planes_of(numerics)
+    profile(numerics)
     return DeviceDescriptor(kind="cpu", isa=isa, numerics=numerics)
 
 
@@ -128,7 +113,7 @@ def catalog(
     device: DeviceDescriptor, known: Mapping[str, Repack], threads: int
 ) -> CapabilityCatalog:
     """The catalog of the device."""
-    planes = planes_of(device.numerics)
+    planes = profile(device.numerics).most
     return CapabilityCatalog(
         device=device,
         layouts=(*_LAYOUTS, FLAT),

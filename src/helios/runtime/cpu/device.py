@@ -12,9 +12,10 @@ from helios.errors import CompileError, ConfigurationError, DeviceError
 from helios.program.extents import ROWS, SAMPLED, TOKENS
 from helios.program.ir import Program
 from helios.records import dataclass
-from helios.runtime.cpu.catalog import catalog, descriptor, functions, materializers, planes_of
+from helios.runtime.cpu.catalog import catalog, descriptor, functions, materializers
 from helios.runtime.cpu.lower import lifetimes, lower
 from helios.runtime.cpu.lowering import Step
+from helios.runtime.cpu.numerics import DEFAULT_NUMERICS, Numerics, profile
 from helios.runtime.cpu.placement import PackedWeight, Placement, place
 from helios.runtime.cpu.schedule import Schedule, schedule
 from helios.runtime.cpu.tuning import measured
@@ -23,8 +24,6 @@ from helios.runtime.device import Progress, WeightSource
 from helios.runtime.late import late_inputs
 from helios.runtime.packing import PackedStep
 from helios.runtime.storage import Storage
-
-DEFAULT_NUMERICS = "a16"
 
 _NO_TRANSFERS = np.zeros((0, 3), dtype=np.int64)
 
@@ -43,7 +42,7 @@ class CpuRuntime:
             )
         self.threads = threads or _native.usable_processors()
         self.descriptor = descriptor(_native.isa(), numerics)
-        self._planes = planes_of(numerics)
+        self._numerics = profile(numerics)
         known = materializers()
         self._composition = RuntimeComposition(
             self, functions(), known, catalog(self.descriptor, known, self.threads)
@@ -70,7 +69,7 @@ class CpuRuntime:
         packed = PackedWeights(
             executor, compiled.plan.weights, compiled.contract, weights, progress
         )
-        return CpuRunner(executor, compiled, storage, packed, self._planes)
+        return CpuRunner(executor, compiled, storage, packed, self._numerics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class CpuRunner:
         compiled: CompiledModel,
         storage: Storage,
         weights: PackedWeights,
-        planes: int,
+        numerics: Numerics,
     ) -> None:
         self._executor = executor
         self._storage = storage
@@ -108,13 +107,13 @@ class CpuRunner:
         self._latches = [_native.Latch() for _ in range(compiled.plan.frames)]
         late = LateInput(late_inputs(compiled.contract), self._latches)
         self._tuning = compiled.contract.tuning
-        self._compiled, self._planes = compiled, planes
+        self._compiled, self._numerics = compiled, numerics
         for program in compiled.programs:
             if program.name in self._tuning:
                 continue
             frames = range(compiled.plan.frames)
             lowered = lower_program(
-                program, compiled.plan, storage, frames, weights.by_name, planes, late
+                program, compiled.plan, storage, frames, weights.by_name, numerics, late
             )
             for frame, steps in zip(frames, lowered, strict=True):
                 self._loaded[program.name, frame] = executor.load(
@@ -151,7 +150,7 @@ class CpuRunner:
         """
         captured = next(p for p in self._compiled.programs if p.name == program)
         plan, weights = self._compiled.plan, self._weights.by_name
-        (lowered,) = lower_program(captured, plan, self._storage, (0,), weights, self._planes)
+        (lowered,) = lower_program(captured, plan, self._storage, (0,), weights, self._numerics)
         trials = np.zeros(len(lowered.steps), dtype=np.int64)
         steps = measured(
             lowered.steps, captured, self._compiled.programs, self._weights.by_name, budget, trials
@@ -177,7 +176,7 @@ def lower_program(
     storage: Storage,
     frames: Sequence[int],
     weights: Mapping[str, PackedWeight],
-    planes: int,
+    numerics: Numerics,
     late: LateInput | None = None,
 ) -> list[Lowered]:
     """The native steps of one program, for each of the frames.
@@ -187,8 +186,8 @@ def lower_program(
     planned arena. `late` is what programs of serving wait for.
     """
     program_plan = plan.program(program.name)
-    fused = _fused(program, program_plan, plan.arena_nbytes, layouts(weights), planes)
-    nodes, offsets = fused or _as_planned(program, program_plan, layouts(weights), planes)
+    fused = _fused(program, program_plan, plan.arena_nbytes, layouts(weights), numerics)
+    nodes, offsets = fused or _as_planned(program, program_plan, layouts(weights), numerics)
     lengths = program_plan.lengths
     capacity = (lengths.get(ROWS, 0), lengths.get(TOKENS, 0), lengths.get(SAMPLED, 0))
     arena = int(storage.arena.ctypes.data)
@@ -206,7 +205,7 @@ def lower_program(
                     latch=late.latches[frame].address if late else 0,
                 ),
                 lengths,
-                planes,
+                numerics,
             ),
             capacity,
         )
@@ -215,12 +214,12 @@ def lower_program(
 
 
 def _fused(
-    program: Program, plan: ProgramPlan, arena: int, known: Mapping[str, str], planes: int
+    program: Program, plan: ProgramPlan, arena: int, known: Mapping[str, str], numerics: Numerics
 ) -> tuple[Schedule, Mapping[str, int]] | None:
     """The fused schedule and its places; None where values are observed or it needs more room."""
     if plan.retained:
         return None
-    nodes = schedule(program, known, fuse=True, planes=planes)
+    nodes = schedule(program, known, fuse=True, numerics=numerics)
     try:
         return nodes, place(lifetimes(nodes, plan.lengths), arena)
     except CompileError:
@@ -228,7 +227,7 @@ def _fused(
 
 
 def _as_planned(
-    program: Program, plan: ProgramPlan, known: Mapping[str, str], planes: int
+    program: Program, plan: ProgramPlan, known: Mapping[str, str], numerics: Numerics
 ) -> tuple[Schedule, Mapping[str, int]]:
-    nodes = schedule(program, known, fuse=False, planes=planes)
+    nodes = schedule(program, known, fuse=False, numerics=numerics)
     return nodes, {p.name: p.offset for p in plan.placements}

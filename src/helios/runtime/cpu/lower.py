@@ -10,6 +10,7 @@ from helios.runtime.cpu import lower_products as products
 from helios.runtime.cpu import lower_sampling as sampling
 from helios.runtime.cpu import lower_state as state
 from helios.runtime.cpu.lowering import Lowering, Step
+from helios.runtime.cpu.numerics import Numerics
 from helios.runtime.cpu.placement import Lifetime, Placement
 from helios.runtime.cpu.regions import plain_values
 from helios.runtime.cpu.schedule import Gated, Node, Quantise, Round, Schedule, Scheduled
@@ -54,10 +55,10 @@ SUPPORTED = frozenset({"linear", *_RULES})
 
 
 def lower(
-    plan: Schedule, placement: Placement, lengths: Mapping[str, int], planes: int
+    plan: Schedule, placement: Placement, lengths: Mapping[str, int], numerics: Numerics
 ) -> list[Step]:
     """The native steps of a scheduled program. `lengths` has the capacity of every extent."""
-    low = Lowering(plan, placement, lengths, planes)
+    low = Lowering(plan, placement, lengths, numerics)
     waits = bool(placement.late)
     for node in plan.nodes:
         if waits and _reads_late(low, node):

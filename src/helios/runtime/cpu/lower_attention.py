@@ -58,5 +58,5 @@ def paged_attention(low: Lowering, node: Node) -> None:
         window=attributes["window"],
         softcap=attributes["softcap"],
         **_paging(low, table, keys),
-        **(low.region(result) if node.quantised else {}),
+        **low.region(result, node.leaves),
     )

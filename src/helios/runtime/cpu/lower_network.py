@@ -27,7 +27,6 @@ def rms_norm(low: Lowering, node: Node) -> None:
     """rms_norm, quantised where products read it."""
     x = operands(node, 2)[0]
     columns = low.dim(x.type.shape[-1])
-    region = low.region(node.op.results[0]) if node.quantised else {}
     low.named(
         node,
         "x",
@@ -35,7 +34,7 @@ def rms_norm(low: Lowering, node: Node) -> None:
         columns=columns,
         repeat=low.inner(x) // columns,
         epsilon=node.op.attributes["epsilon"],
-        **region,
+        **low.region(node.op.results[0], node.leaves),
     )
 
 

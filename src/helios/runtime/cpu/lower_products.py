@@ -17,7 +17,7 @@ def _linear(
     ops: Sequence[Op],
     outs: Sequence[Ref | None],
     residuals: Sequence[Ref | None],
-    integer: bool,
+    planes: int,
 ) -> Params:
     weights = [low.placement.weight(op.operands[1]) for op in ops]
     biases = [op.operands[2] if len(op.operands) > 2 else None for op in ops]
@@ -32,7 +32,7 @@ def _linear(
         "outs": [low.at(o) for o in outs],
         **_choices(low, ops),
     }
-    return params | (low.region(x) if integer else {"x": low.at(x)})
+    return params | (low.region(x, planes) or {"x": low.at(x)})
 
 
 def _choices(low: Lowering, ops: Sequence[Op]) -> Params:
@@ -52,7 +52,7 @@ def products(low: Lowering, node: Round) -> None:
         [p.linear for p in node.products],
         [p.out for p in node.products],
         [p.residual for p in node.products],
-        node.integer,
+        node.planes,
     )
     low.emit("linear", **params)
 
@@ -66,12 +66,12 @@ def gated(low: Lowering, node: Gated) -> None:
         [node.gate, node.up],
         [result if node.plain else None, None],
         [None, None],
-        node.integer,
+        node.planes,
     )
     params["gate"] = FUNCTIONS[str(node.activation.attributes["function"])]
-    if node.quantised:
-        params["out_region"] = low.regions[result.name]
-        params["planes"] = low.planes
+    if node.leaves:
+        params["out_region"] = low.regions[result.name, node.leaves]
+        params["out_planes"] = node.leaves
     low.emit("linear", **params)
 
 
@@ -79,25 +79,25 @@ def tune_linear(low: Lowering, node: Node) -> None:
     """Measuring the cuts of one product; `cpu/tuning` adds what is known only when it runs."""
     weight, choices = operands(node, 2)
     packed = low.placement.weight(weight)
-    integer = packed.layout in INTEGER_LAYOUTS
+    planes = low.numerics.planes(node.op) if packed.layout in INTEGER_LAYOUTS else 0
     low.emit(
         "tune_linear",
         weights=[packed.address],
         layout=_native.layout_number(packed.layout.upper()),
         rows=packed.rows,
         columns=packed.columns,
-        planes=low.planes if integer else 0,
+        planes=planes,
         choices=low.at(choices),
         places=low.rows(choices),
     )
 
 
 def quantise(low: Lowering, node: Quantise) -> None:
-    """The quantised form of a value."""
+    """A quantised form of a value."""
     low.emit(
         "quantise",
         count=low.count(node.x),
         x=low.at(node.x),
         columns=low.inner(node.x),
-        **low.region(node.x),
+        **low.region(node.x, node.planes),
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 from helios.program.extents import ROWS, SAMPLED, TOKENS
 from helios.program.ir import Buffer, Dim, Ref
+from helios.runtime.cpu.numerics import Numerics
 from helios.runtime.cpu.placement import Placement
 from helios.runtime.cpu.regions import quantised_regions, rope_tables
 from helios.runtime.cpu.schedule import Node, Schedule
@@ -24,10 +25,10 @@ class Lowering:
     """One program on its way to native steps. `lengths` has the capacity of every extent."""
 
     def __init__(
-        self, plan: Schedule, placement: Placement, lengths: Mapping[str, int], planes: int
+        self, plan: Schedule, placement: Placement, lengths: Mapping[str, int], numerics: Numerics
     ) -> None:
         self.placement = placement
-        self.planes = planes
+        self.numerics = numerics
         self.regions = quantised_regions(plan.nodes)
         self.tables = rope_tables(plan.nodes)
         self.tables_made: set[int] = set()
@@ -75,9 +76,9 @@ class Lowering:
         """Bytes of one row of the leading dimension."""
         return self.inner(ref) * ref.type.dtype.nbytes
 
-    def region(self, ref: Ref) -> Params:
-        """Where the quantised form of a value lies."""
-        return {"region": self.regions[ref.name], "planes": self.planes}
+    def region(self, ref: Ref, planes: int) -> Params:
+        """Where a quantised form of a value lies; nothing for none."""
+        return {"region": self.regions[ref.name, planes], "planes": planes} if planes else {}
 
 
 def operands(node: Node, count: int) -> tuple[Ref, ...]:

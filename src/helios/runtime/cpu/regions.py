@@ -3,39 +3,36 @@
 from collections.abc import Iterator, Sequence
 
 from helios.program.ir import Op, Ref, Value
-from helios.runtime.cpu.schedule import Gated, Node, Quantise, Round, Scheduled
+from helios.runtime.cpu.schedule import Form, Gated, Node, Quantise, Round, Scheduled
 
 ROPE_TABLES = 1000
 """Rotation tables are numbered from here; quantised values from 0."""
 
 
-def quantised_regions(nodes: Sequence[Scheduled]) -> dict[str, int]:
-    """A region for every quantised value, by name; values never wanted together share one."""
-    spans: dict[str, tuple[int, int]] = {}
+def quantised_regions(nodes: Sequence[Scheduled]) -> dict[Form, int]:
+    """A region for every quantised value; those never wanted together share one."""
+    spans: dict[Form, tuple[int, int]] = {}
     for index, node in enumerate(nodes):
-        for ref in _quantised_refs(node):
-            spans[ref.name] = (spans.get(ref.name, (index, index))[0], index)
-    found: dict[str, int] = {}
+        for form in _forms(node):
+            spans[form] = (spans.get(form, (index, index))[0], index)
+    found: dict[Form, int] = {}
     busy: list[tuple[int, int]] = []  # region, last node that reads it
-    for name, (first, last) in sorted(spans.items(), key=lambda item: item[1]):
+    for form, (first, last) in sorted(spans.items(), key=lambda item: item[1]):
         busy = [(region, end) for region, end in busy if end >= first]
         taken = {region for region, _ in busy}
         region = next(r for r in range(len(busy) + 1) if r not in taken)
-        found[name] = region
+        found[form] = region
         busy.append((region, last))
     return found
 
 
-def _quantised_refs(node: Scheduled) -> Iterator[Ref]:
-    if isinstance(node, Quantise):
-        yield node.x
-    elif isinstance(node, Round | Gated):
-        if node.integer:
-            yield node.x
-        if isinstance(node, Gated) and node.quantised:
-            yield node.activation.results[0]
-    elif node.quantised:
-        yield node.op.results[0]
+def _forms(node: Scheduled) -> Iterator[Form]:
+    if not isinstance(node, Node) and node.planes:
+        yield node.x.name, node.planes
+    if isinstance(node, Gated) and node.leaves:
+        yield node.activation.results[0].name, node.leaves
+    if isinstance(node, Node) and node.leaves:
+        yield node.op.results[0].name, node.leaves
 
 
 def rope_key(op: Op) -> tuple[Ref, Ref, float]:
@@ -62,14 +59,14 @@ def touched(node: Scheduled) -> Iterator[Ref]:
     if isinstance(node, Quantise):
         yield node.x
     elif isinstance(node, Round):
-        if not node.integer:
+        if not node.planes:
             yield node.x
         for product in node.products:
             yield product.out
             if product.residual is not None:
                 yield product.residual
     elif isinstance(node, Gated):
-        if not node.integer:
+        if not node.planes:
             yield node.x
         if node.plain:
             yield node.activation.results[0]

@@ -7,24 +7,30 @@ not copied.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
+from typing import TypeGuard
 
 from helios.program.ir import Op, Program, Ref, Value
 from helios.records import dataclass
+from helios.runtime.cpu.numerics import Numerics
 
 INTEGER_LAYOUTS = frozenset({"w4g32", "w4g32f", "w8g32", "w8g32m", "w8g16", "w8g16m"})
 GROUP = 32
 
+Form = tuple[str, int]
+"""A quantised value: its name, and the bytes of an element."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operation with what its results are also needed as.
+    """An operation and the forms in which its result is left.
 
-    `quantised`: its result is wanted in quantised form; `plain`: it is wanted as it is.
+    `leaves`: bytes of an element in quantised form, 0 where that is not wanted; `plain`: it is
+    wanted as it is.
     """
 
     op: Op
-    quantised: bool = False
+    leaves: int = 0
     plain: bool = True
 
 
@@ -39,31 +45,32 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Products of one input. `integer` says that the input is read in quantised form."""
+    """Products of one input. `planes`: bytes of its quantised form, 0 where it is read as it is."""
 
     x: Ref
     products: tuple[Product, ...]
-    integer: bool
+    planes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """function(gate · x) · (up · x), in one round."""
+    """function(gate · x) · (up · x), in one round; see `Round` and `Node`."""
 
     x: Ref
     gate: Op
     up: Op
     activation: Op
-    integer: bool
-    quantised: bool = False
+    planes: int
+    leaves: int = 0
     plain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Quantise:
-    """The quantised form of a value that no earlier node could leave."""
+    """A quantised form of a value that no earlier node could leave."""
 
     x: Ref
+    planes: int
 
 
 Scheduled = Node | Round | Gated | Quantise
@@ -88,13 +95,14 @@ def _root(ref: Ref, views: Mapping[str, Value]) -> Ref:
     return ref
 
 
-def schedule(program: Program, layouts: Mapping[str, str], *, fuse: bool, planes: int) -> Schedule:
+def schedule(
+    program: Program, layouts: Mapping[str, str], *, fuse: bool, numerics: Numerics
+) -> Schedule:
     """Nodes for a program whose weights have the given layouts.
 
-    `planes` is 0 for float activations, else the bytes of a quantised one. Without `fuse` every
-    operation stands alone, as it must where values are observed.
+    Without `fuse` every operation stands alone, as it must where values are observed.
     """
-    return _Scheduler(program, layouts, fuse, planes).run()
+    return _Scheduler(program, layouts, fuse, numerics).run()
 
 
 def is_view(op: Op) -> bool:
@@ -111,12 +119,12 @@ def is_view(op: Op) -> bool:
 
 class _Scheduler:
     def __init__(
-        self, program: Program, layouts: Mapping[str, str], fuse: bool, planes: int
+        self, program: Program, layouts: Mapping[str, str], fuse: bool, numerics: Numerics
     ) -> None:
         self._ops = program.ops
         self._layouts = layouts
         self._fuse = fuse
-        self._planes = planes
+        self._numerics = numerics
         self._views: dict[str, Value] = {}
         self._users: dict[str, list[int]] = {}
         self._taken: set[int] = set()
@@ -154,9 +162,9 @@ class _Scheduler:
                 yield Node(op)
 
     def _products(self, index: int) -> Iterator[Scheduled]:
-        """All products of one input, moved up to the first of them."""
+        """All products of one form of an input, moved up to the first of them."""
         x = self._input(index)
-        integer = self._is_integer(self._ops[index])
+        planes = self._planes(self._ops[index])
         members = [index]
         if self._fuse:
             members += [
@@ -164,19 +172,19 @@ class _Scheduler:
                 for other in self._users.get(x.name, [])
                 if other > index
                 and self._ops[other].kind == "linear"
-                and self._is_integer(self._ops[other]) == integer
+                and self._planes(self._ops[other]) == planes
             ]
         for gate, up, activation in self._gates(members):
             members = [m for m in members if m not in (gate, up)]
             self._taken.update((gate, up, activation))
             ops = self._ops
             self._defined.add(ops[activation].results[0].name)
-            yield Gated(x, ops[gate], ops[up], ops[activation], integer)
+            yield Gated(x, ops[gate], ops[up], ops[activation], planes)
         if members:
             self._taken.update(members)
             products = tuple(self._product(member) for member in members)
             self._defined.update([p.out.name for p in products])
-            yield Round(x, products, integer)
+            yield Round(x, products, planes)
 
     def _product(self, index: int) -> Product:
         op = self._ops[index]
@@ -222,29 +230,36 @@ class _Scheduler:
         assert x is not None
         return self._root(x)
 
-    def _is_integer(self, op: Op) -> bool:
+    def _planes(self, op: Op) -> int:
         weight = op.operands[1]
         assert weight is not None
-        return self._planes > 0 and self._layouts[weight.name] in INTEGER_LAYOUTS
+        return self._numerics.planes(op) if self._layouts[weight.name] in INTEGER_LAYOUTS else 0
 
     # ---- quantised forms ---------------------------------------------------------------------
 
     def _with_quantisation(self, nodes: tuple[Scheduled, ...]) -> Iterator[Scheduled]:
         """Have producers quantise what products read, or do it before the first that reads it."""
-        wanted = {n.x.name for n in nodes if isinstance(n, Round | Gated) and n.integer}
-        plain = {ref.name for node in nodes for ref in self._plain_reads(node)}
-        done: set[str] = set()
+        wanted: dict[str, set[int]] = {}
         for node in nodes:
+            if isinstance(node, Round | Gated) and node.planes:
+                wanted.setdefault(node.x.name, set()).add(node.planes)
+        plain = {ref.name for node in nodes for ref in self._plain_reads(node)}
+        # A producer leaves one form; another is made from the plain value.
+        plain.update(name for name, forms in wanted.items() if len(forms) > 1)
+        done: set[Form] = set()
+        for node in nodes:
+            if isinstance(node, Round | Gated) and node.planes:
+                form = node.x.name, node.planes
+                if form not in done:
+                    done.add(form)
+                    yield Quantise(node.x, node.planes)
             result = _result(node)
-            made = result.name if result is not None else ""
-            if made in wanted and self._fuse and _can_quantise(node):
-                done.add(made)
-                yield self._quantising(node, made in plain)
-                continue
-            if isinstance(node, Round | Gated) and node.integer and node.x.name not in done:
-                done.add(node.x.name)
-                yield Quantise(node.x)
-            yield node
+            if result is not None and result.name in wanted and self._fuse and _can_quantise(node):
+                leaves = max(wanted[result.name])
+                done.add((result.name, leaves))
+                yield replace(node, leaves=leaves, plain=result.name in plain)
+            else:
+                yield node
 
     def _plain_reads(self, node: Scheduled) -> Iterator[Ref]:
         """What a node reads in plain form."""
@@ -253,16 +268,10 @@ class _Scheduler:
         elif isinstance(node, Quantise):
             yield node.x
         else:
-            if not node.integer:
+            if not node.planes:
                 yield node.x
             if isinstance(node, Round):
                 yield from (p.residual for p in node.products if p.residual is not None)
-
-    def _quantising(self, node: Scheduled, plain: bool) -> Scheduled:
-        if isinstance(node, Gated):
-            return Gated(node.x, node.gate, node.up, node.activation, node.integer, True, plain)
-        assert isinstance(node, Node)
-        return Node(node.op, quantised=True, plain=plain)
 
 
 def _result(node: Scheduled) -> Value | None:
@@ -273,7 +282,7 @@ def _result(node: Scheduled) -> Value | None:
     return None
 
 
-def _can_quantise(node: Scheduled) -> bool:
+def _can_quantise(node: Scheduled) -> TypeGuard[Node | Gated]:
     if isinstance(node, Gated):
         width = node.activation.results[0].type.shape[-1]
         return isinstance(width, int) and width % GROUP == 0

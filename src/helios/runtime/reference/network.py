@@ -27,9 +27,16 @@ def embedding(tokens: Ints, table: Floats, *, scale: float) -> Floats:
     return rows if scale == 1.0 else rows * np.float32(scale)
 
 
-def linear(x: Floats, weight: Floats, bias: Floats | None, choices: Ints | None = None) -> Floats:
+def linear(
+    x: Floats,
+    weight: Floats,
+    bias: Floats | None,
+    choices: Ints | None = None,
+    *,
+    coarse: bool = False,
+) -> Floats:
     """x [A, K], weight [N, K], bias [N] -> [A, N]. There is one way to cut this, whatever was
-    chosen."""
+    chosen, and it is as exact where it may be coarse."""
     count = x.shape[0]
     y = np.empty((count, weight.shape[0]), dtype=np.float32)
     tile = np.zeros((TILE_ROWS, x.shape[1]), dtype=np.float32)
@@ -43,7 +50,7 @@ def linear(x: Floats, weight: Floats, bias: Floats | None, choices: Ints | None 
     return y
 
 
-def tune_linear(weight: Array, choices: Ints) -> None:
+def tune_linear(weight: Array, choices: Ints, *, coarse: bool = False) -> None:
     """The neutral choices: here every product is computed in one way."""
     choices[...] = 0
 

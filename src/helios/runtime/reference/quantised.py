@@ -16,7 +16,14 @@ BLOCK_ROWS = 256
 tune_linear = network.tune_linear
 
 
-def linear(x: Floats, weight: Blocks, bias: Floats | None, choices: Ints | None = None) -> Floats:
+def linear(
+    x: Floats,
+    weight: Blocks,
+    bias: Floats | None,
+    choices: Ints | None = None,
+    *,
+    coarse: bool = False,
+) -> Floats:
     """x [A, K], weight [N, blocks of K], bias [N] -> [A, N]."""
     y = np.empty((len(x), len(weight)), dtype=np.float32)
     for start in range(0, len(weight), BLOCK_ROWS):

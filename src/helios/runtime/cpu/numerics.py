@@ -1,0 +1,51 @@
+"""Numerical profiles: how finely a matrix product sees its input."""
+
+from collections.abc import Mapping
+
+from helios.errors import ConfigurationError
+from helios.program.ir import Op
+from helios.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Numerics:
+    """Bytes of a quantised activation: in products that the model calls coarse, and in the others.
+
+    0 stands for activations in float32.
+    """
+
+    coarse: int
+    fine: int
+
+    @property
+    def most(self) -> int:
+        """The bytes of the finest form."""
+        return max(self.coarse, self.fine)
+
+    def planes(self, product: Op) -> int:
+        """Bytes of the input of a `linear`, or of what a `tune_linear` tries."""
+        return self.coarse if product.attributes["coarse"] else self.fine
+
+
+PROFILES: Mapping[str, Numerics] = {
+    "a8": Numerics(1, 1),
+    "mixed": Numerics(1, 2),
+    "a16": Numerics(2, 2),
+    "f32": Numerics(0, 0),
+}
+"""By name, from the fastest to the most exact."""
+
+DEFAULT_NUMERICS = "mixed"
+"""The fastest that stays close enough to float32, by `python -m benchmarks.quality`."""
+
+
+def profile(name: str) -> Numerics:
+    """The profile of that name; `ConfigurationError` if there is none."""
+    if name not in PROFILES:
+        raise ConfigurationError(
+            "no such numerical profile",
+            field="--numerics",
+            value=name,
+            remedy=f"choose one of {', '.join(PROFILES)}",
+        )
+    return PROFILES[name]
