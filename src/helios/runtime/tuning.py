@@ -16,7 +16,7 @@ from helios.errors import DeviceError
 from helios.runtime.device import StepRunner
 from helios.runtime.storage import Storage
 
-TUNING_SECONDS = 0.05
+TUNING_SECONDS = 0.02
 """What all tuning programs of a model may try things for, together."""
 
 _OPEN = -1
