@@ -68,21 +68,24 @@ HK int64_t head_bytes(const helios::AttentionTask& task) {
 }
 
 // Rows that will be read next, asked for a cache line at a time while others are worked on, and in
-// the order of memory: they lie in pages, which the processor does not foresee.
+// the order of memory: they lie in pages, which the processor does not foresee. They wait in the
+// second cache, since the first is full of what is worked on. `then` is what comes after them.
 struct Stream {
   const uint8_t* plane;
   const History& block;
   int64_t row_bytes;
+  Stream* then = nullptr;
   int64_t position = 0, at = 0;
 
   void advance(int64_t lines) {
     for (; lines > 0 && position < block.count; --lines) {
-      __builtin_prefetch(plane + block.offset[position] + at);
+      __builtin_prefetch(plane + block.offset[position] + at, 0, 2);
       at += 64;
       if (at < row_bytes) continue;
       at = 0;
       ++position;
     }
+    if (lines > 0 && then != nullptr) then->advance(lines);
   }
 };
 
@@ -601,10 +604,11 @@ __attribute__((noinline)) void fold_few(const helios::AttentionTask& task,
                                         const AttentionScratch& s, const History& block,
                                         const helios::AttentionTask& then, const History& next) {
   const int64_t padded = padded_dim(task.dim), nbytes = head_bytes(task), count = block.count;
-  Stream values{task.values, block, task.heads * nbytes};
-  // As much as is read itself meanwhile, or more where the next block is longer.
-  const int64_t chunk_lines = (W * nbytes / ((task.dim + W - 1) / W) + 63) / 64;
   Stream keys{then.keys, next, then.heads * nbytes};
+  Stream values{task.values, block, task.heads * nbytes, &keys};
+  // Scores take longer than what is made of them, so half again as much is asked for meanwhile as
+  // they read themselves; the rest later, or more where the next block is longer.
+  const int64_t chunk_lines = (W * nbytes / ((task.dim + W - 1) / W) + 63) / 64 * 3 / 2;
   const int64_t row_lines = (next.count + count - 1) / count * ((nbytes + 63) / 64);
   for (int64_t h = 0; h < task.heads; ++h)
     with_rows(task, task.keys + h * nbytes, block, s.keys, [&]<class From>(
