@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from native_programs import run_op
+from native_programs import Bench, run_op
 from native_tools import ISAS
 from numpy.typing import NDArray
 
+from helios.program.ir import BufferKind
+from helios.runtime.cpu.numerics import PROFILES
+from helios.runtime.cpu.schedule import schedule
 from helios.runtime.reference import sampling
 
 MANY = settings(max_examples=60, derandomize=True, deadline=None)
@@ -153,6 +156,38 @@ def test_mask_logits(isa: str, seed: int, vocabulary: int) -> None:
     )
     (got,) = run_op("mask_logits", *operands, isa=isa, words=words)
     np.testing.assert_array_equal(got, sampling.mask_logits(*operands, words=words))
+
+
+@pytest.mark.parametrize("read_again", [False, True])
+def test_logits_are_masked_in_place_only_where_nothing_else_reads_them(read_again: bool) -> None:
+    rng = np.random.default_rng(1)
+    logits = rng.standard_normal((4, 64), dtype=np.float32)
+    rows = np.arange(4, dtype=np.int32)
+    mask = rng.integers(0, 2**32, (4, 2), dtype=np.uint32)
+    active = np.array([1, 0, 1, 1], dtype=np.int32)
+    kept, told = np.zeros_like(logits), np.zeros_like(logits)
+    bench = Bench(ISAS[0])
+    build, transport, completion = bench.builder, BufferKind.TRANSPORT, BufferKind.COMPLETION
+    given = bench.buffer("logits", logits, transport, "S")
+    scaled = build.value("scale", given, factor=2.0)
+    masked = build.value(
+        "mask_logits",
+        scaled,
+        bench.buffer("sampled", rows, transport, "S"),
+        bench.buffer("mask", mask, transport, "B"),
+        bench.buffer("active", active, transport, "B"),
+        words=2,
+    )
+    build.op("store", masked, bench.buffer("masked", kept, completion, "S"))
+    if read_again:
+        build.op("store", scaled, bench.buffer("scaled", told, completion, "S"))
+    views = schedule(build.build(), {}, fuse=True, numerics=PROFILES["f32"]).views
+    assert (masked.name in views) == (not read_again)
+    bench.run({"S": 4, "B": 4}, fuse=True)
+    want = sampling.mask_logits(2 * logits, rows, mask, active, words=2)
+    np.testing.assert_array_equal(kept, want)
+    if read_again:
+        np.testing.assert_array_equal(told, 2 * logits)
 
 
 @MANY

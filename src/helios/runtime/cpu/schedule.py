@@ -3,9 +3,10 @@
 Fusing never changes a number. Products of the same input share its quantised form and one round
 of work; gate and up run with their activation; a residual is added as a product is stored; norms,
 gates and attention leave their results quantised where products read them. Views of heads are
-not copied.
+not copied, and logits that nothing else reads are masked where they lie.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import TypeGuard
@@ -141,10 +142,16 @@ class _Scheduler:
         return Schedule(tuple(self._with_quantisation(nodes)), self._views)
 
     def _see_views(self) -> None:
+        uses = Counter(o.name for op in self._ops for o in op.operands if isinstance(o, Value))
         for index, op in enumerate(self._ops):
-            if is_view(op) and isinstance(op.operands[0], Value):
-                self._views[op.results[0].name] = op.operands[0]
+            x = op.operands[0] if op.operands else None
+            if not isinstance(x, Value):
+                continue
+            if is_view(op):
+                self._views[op.results[0].name] = x
                 self._taken.add(index)
+            elif op.kind == "mask_logits" and uses[x.name] == 1:
+                self._views[op.results[0].name] = x
 
     def _root(self, ref: Ref) -> Ref:
         return _root(ref, self._views)
