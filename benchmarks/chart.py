@@ -16,9 +16,9 @@ from matplotlib import pyplot
 
 COLOURS = {
     OURS: "#d9480f",
-    "helios-a8": "#f08c00",
-    "helios-a16": "#e8590c",
-    "helios-f32": "#fcc419",
+    "helios-a8": "#fab005",
+    "helios-a16": "#ffa94d",
+    "helios-f32": "#ffe8cc",
     BASE: "#495057",
     "llama.cpp-q4_0": "#868e96",
     "openvino": "#4263eb",

@@ -3,7 +3,6 @@
 import gc
 import importlib
 import sys
-from collections.abc import Sequence
 
 import click
 
@@ -17,19 +16,20 @@ _COMMANDS = (
 )
 
 
-def build(words: Sequence[str]) -> click.Group:
-    """The command line for these arguments: every subcommand, or the one that they name."""
-    app = click.Group(help="Helios prepares language models into signed cores, and serves them.")
-    click.version_option(helios.__version__, message="helios %(version)s")(app)
-    named = next((word for word in words if not word.startswith("-")), "")
-    for name in [named] if named in _COMMANDS else _COMMANDS:
-        app.add_command(_subcommand(name))
-    return app
+class _Commands(click.Group):
+    def list_commands(self, _context: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        return _subcommand(name) if name in _COMMANDS else None
 
 
 def _subcommand(name: str) -> click.Command:
+    # Importing makes objects to keep: looking for garbage among them is in vain.
+    gc.disable()
     word = name.replace("-", "_")
     module = importlib.import_module(f"helios.cli.{word}")
+    gc.enable()
     if not hasattr(module, "COMMANDS"):
         return command(name, getattr(module, word))
     group = click.Group(name, help=module.HELP)
@@ -40,11 +40,9 @@ def _subcommand(name: str) -> click.Command:
 
 def main() -> None:
     """Run the command line; errors end with status 1 and name the remedy."""
+    app = _Commands(help="Helios prepares language models into signed cores, and serves them.")
+    click.version_option(helios.__version__, message="helios %(version)s")(app)
     try:
-        # Importing makes objects to keep: looking for garbage among them is in vain.
-        gc.disable()
-        app = build(sys.argv[1:])
-        gc.enable()
         app(prog_name="helios")
     except HeliosError as error:
         from helios.cli.console import print_error
