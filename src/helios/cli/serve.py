@@ -31,7 +31,7 @@ def serve(
     concurrency: Annotated[int | None, Option(help="Requests at once; checked.")] = None,
     batch_tokens: Annotated[int | None, Option(help="Tokens of one step; checked.")] = None,
     pages: Annotated[int | None, Option(help="Cache pages; checked.")] = None,
-    numerics: Annotated[str, Option(help="Numbers of the CPU: a8, mixed, a16, f32.")] = "",
+    numerics: Annotated[str, Option(help="Numerical profile: a8, mixed, a16, f32.")] = "",
     threads: Annotated[int, Option(min=0, help="Threads of the CPU; 0: all.")] = 0,
     materialize: Annotated[
         list[str] | None, Option(help="Allow an approximate layout: NAME=BOUND.")

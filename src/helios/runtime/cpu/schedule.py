@@ -150,7 +150,7 @@ class _Scheduler:
             if is_view(op):
                 self._views[op.results[0].name] = x
                 self._taken.add(index)
-            elif op.kind == "mask_logits" and uses[x.name] == 1:
+            elif op.kind == "mask_logits" and uses[x.name] == 1 and x.name not in self._views:
                 self._views[op.results[0].name] = x
 
     def _root(self, ref: Ref) -> Ref:
