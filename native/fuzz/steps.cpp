@@ -18,7 +18,8 @@ constexpr const char* kKinds[] = {
     "state_add",       "current_page",   "page_copy",       "process_logits",
     "mask_logits",     "sample",         "log_probability", "top_log_probabilities",
     "await_input",     "tune_linear",    "unheard_of"};
-constexpr const char* kOptional[] = {"region", "out_region", "gate", "planes", "out_planes", "repeat", "choices"};
+constexpr const char* kOptional[] = {"region",     "out_region", "gate",   "planes",
+                                     "out_planes", "repeat",     "choices"};
 constexpr const char* kTexts[] = {"B",     "T",      "S",   "W4G32", "W4G32F", "W8G32", "W8G32M",
                                   "W8G16", "W8G16M", "F16", "BF16",  "F32",    "FLAT",  "other"};
 constexpr int64_t kWidths[] = {1, 2, 3, 32, 64, 96, 256};
