@@ -31,6 +31,14 @@ def corpus_text() -> str:
     return "\n\n".join(report for report in reports if report)
 
 
+def windows(tokens: Sequence[int], count: int, length: int) -> list[Sequence[int]]:
+    """Whole windows that hold at least `count` tokens together."""
+    number = -(-count // length)
+    if number * length > len(tokens):
+        raise SystemExit(f"the text has {len(tokens)} tokens; {number * length} were asked for")
+    return [tokens[i * length : (i + 1) * length] for i in range(number)]
+
+
 def _from_wheel(folder: Path) -> bytes:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     command += ["--only-binary", ":all:", "--dest", str(folder), f"gensim=={GENSIM}"]

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.answers import CANARY, QUESTIONS, llama_answer, native_answer, parting
-from benchmarks.corpus import corpus_text
+from benchmarks.corpus import corpus_text, windows
 from benchmarks.divergence import Divergence, Summary
 from benchmarks.logits import LOGITS, LogitSource, Native, Reference, llama_cpp
 from benchmarks.machine import machine
@@ -32,14 +32,6 @@ ANSWER_TOKENS = 96
 BAR_DIVERGENCE, BAR_TOP1 = 2e-3, 0.985
 
 console = Console(highlight=False)
-
-
-def windows(tokens: Sequence[int], count: int, length: int) -> list[Sequence[int]]:
-    """Whole windows that hold at least `count` tokens together."""
-    number = -(-count // length)
-    if number * length > len(tokens):
-        raise SystemExit(f"the text has {len(tokens)} tokens; {number * length} were asked for")
-    return [tokens[i * length : (i + 1) * length] for i in range(number)]
 
 
 @contextmanager

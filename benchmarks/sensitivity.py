@@ -8,16 +8,16 @@ distributions of next tokens move. Recipes call coarse what moves them little
 
 import argparse
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.checkpoint import reference_model
-from benchmarks.corpus import corpus_text
-from benchmarks.divergence import Divergence, Summary
+from benchmarks.corpus import corpus_text, windows
+from benchmarks.divergence import Divergence, Floats, Summary
+from benchmarks.logits import Reference
 from benchmarks.places import model_path
 
 GROUPS = {
@@ -32,34 +32,33 @@ BLOCK, LARGEST = 32, 127
 Chosen = Callable[[str], bool]
 
 
-class Rounding:
+class Rounding(Reference):
     """A model whose matrices, where they are chosen by name, see their input in 8 bits."""
 
-    def __init__(self, path: Path) -> None:
-        import torch
-
-        self._torch = torch
-        self._model = reference_model(path)
+    def __init__(self, path: Path, threads: int) -> None:
+        super().__init__(path, threads)
         self._chosen: Chosen = lambda _: False
         self.matrices: list[str] = []
         for name, module in self._model.named_modules():
-            if isinstance(module, torch.nn.Linear):
+            if isinstance(module, self._torch.nn.Linear):
                 self.matrices.append(name)
                 module.register_forward_pre_hook(self._hook(name))
 
-    def logits(self, tokens: list[int], chosen: Chosen) -> Any:
+    def rounded(self, tokens: Sequence[int], chosen: Chosen) -> Floats:
         """Logits [tokens, vocabulary] with the chosen inputs rounded."""
         self._chosen = chosen
-        with self._torch.inference_mode():
-            return self._model(self._torch.tensor([tokens])).logits[0].numpy()
+        try:
+            return self(tokens)
+        finally:
+            self._chosen = lambda _: False
 
     def _hook(self, name: str) -> Callable[[Any, tuple[Any, ...]], tuple[Any, ...] | None]:
         def hook(_module: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
-            return (self._rounded(inputs[0]),) if self._chosen(name) else None
+            return (self._in_8_bits(inputs[0]),) if self._chosen(name) else None
 
         return hook
 
-    def _rounded(self, x: Any) -> Any:
+    def _in_8_bits(self, x: Any) -> Any:
         blocks = x.reshape(*x.shape[:-1], -1, BLOCK)
         step = blocks.abs().amax(-1, keepdim=True) / LARGEST
         step = self._torch.where(step > 0, step, self._torch.ones_like(step))
@@ -67,15 +66,15 @@ class Rounding:
 
 
 def measured(
-    model: Rounding, windows: list[list[int]], cases: dict[str, Chosen], console: Console
+    model: Rounding, parts: Sequence[Sequence[int]], cases: Mapping[str, Chosen], console: Console
 ) -> dict[str, Summary]:
     """The divergence of every case from the model as it is, over all windows."""
     found = {name: Divergence() for name in cases}
-    for number, window in enumerate(windows, 1):
-        expected = model.logits(window, lambda _: False)
+    for number, part in enumerate(parts, 1):
+        expected = model(part)
         for name, chosen in cases.items():
-            found[name].add(expected, model.logits(window, chosen), window[1:])
-        console.print(f"window {number} of {len(windows)}", end="\r")
+            found[name].add(expected, model.rounded(part, chosen), part[1:])
+        console.print(f"window {number} of {len(parts)}", end="\r")
     return {name: divergence.summary() for name, divergence in found.items()}
 
 
@@ -101,18 +100,15 @@ def main() -> None:
     parser.add_argument("--by-layer", action="store_true", help="every layer alone, too")
     options = parser.parse_args()
     path: Path = options.file or model_path()
-    import torch
     from transformers import AutoTokenizer
 
-    torch.set_num_threads(options.threads)
     words = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
     tokens = words(corpus_text(), add_special_tokens=False)["input_ids"]
-    starts = range(0, options.tokens, options.window)
-    model = Rounding(path)
+    model = Rounding(path, options.threads)
     console = Console(highlight=False)
     cases = dict(cases_of(model.matrices, options.by_layer))
-    windows = [tokens[start : start + options.window] for start in starts]
-    found = measured(model, windows, cases, console)
+    parts = windows(tokens, options.tokens, options.window)
+    found = measured(model, parts, cases, console)
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("", "mean KL", "99%", "top-1"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)

@@ -64,8 +64,8 @@ static double multiply_floats(const void *buffer) {
   floats x, y;
   memcpy(&x, buffer, sizeof x);
   memcpy(&y, buffer, sizeof y);
-#define MAKE(i) \
-  floats acc##i = x;    \
+#define MAKE(i)      \
+  floats acc##i = x; \
   KEEP(acc##i);
 #define STEP(i) acc##i += x * y;
 #define SHOW(i) KEEP(acc##i);
@@ -86,8 +86,8 @@ static double multiply_floats(const void *buffer) {
 static double multiply_bytes_in_16_bits(const void *buffer) {
   __m256i x = _mm256_loadu_si256(buffer), y = x;
   const __m256i ones = _mm256_set1_epi16(1);
-#define MAKE(i) \
-  __m256i acc##i = x;   \
+#define MAKE(i)       \
+  __m256i acc##i = x; \
   KEEP(acc##i);
 #define STEP(i) \
   acc##i = _mm256_add_epi32(acc##i, _mm256_madd_epi16(_mm256_maddubs_epi16(x, acc##i), ones));
@@ -108,8 +108,8 @@ static double multiply_bytes_in_16_bits(const void *buffer) {
 #define HAVE_DOT
 static double multiply_bytes(const void *buffer) {
   __m512i x = _mm512_loadu_si512(buffer), y = x;
-#define MAKE(i) \
-  __m512i acc##i = x;   \
+#define MAKE(i)       \
+  __m512i acc##i = x; \
   KEEP(acc##i);
 #define STEP(i) acc##i = _mm512_dpbusd_epi32(acc##i, x, y);
   TWELVE(MAKE)
@@ -126,8 +126,8 @@ static double multiply_bytes(const void *buffer) {
 #define HAVE_DOT
 static double multiply_bytes(const void *buffer) {
   __m256i x = _mm256_loadu_si256(buffer), y = x;
-#define MAKE(i) \
-  __m256i acc##i = x;   \
+#define MAKE(i)       \
+  __m256i acc##i = x; \
   KEEP(acc##i);
 #define STEP(i) acc##i = _mm256_dpbusd_avx_epi32(acc##i, x, y);
   TWELVE(MAKE)
@@ -144,7 +144,7 @@ static double multiply_bytes(const void *buffer) {
 #define HAVE_DOT
 static double multiply_bytes(const void *buffer) {
   int8x16_t x = vld1q_s8(buffer), y = x;
-#define MAKE(i)                                  \
+#define MAKE(i)                               \
   int32x4_t acc##i = vreinterpretq_s32_s8(x); \
   KEEP(acc##i);
 #define STEP(i) acc##i = vdotq_s32(acc##i, x, y);

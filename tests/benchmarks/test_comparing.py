@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 
 from benchmarks.answers import first_difference, parting
+from benchmarks.corpus import windows
 from benchmarks.crowded import compared
 from benchmarks.crowded import table as crowded_table
 from benchmarks.divergence import Divergence, Floats, log_softmax
-from benchmarks.quality import windows
 from benchmarks.report import grids, markdown
 from benchmarks.results import Measured, Results, advantage, goal, read_results, rows
 from benchmarks.spread import Spread, number, paired_ratio, spread, text

@@ -12,6 +12,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
+from coarse_products import coarse_products
 from plain_host import dequantised
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
@@ -160,3 +161,8 @@ def test_logits_and_greedy_text_are_those_of_transformers(
             for number, wanted in enumerate(logits):
                 actual = recorder.arrays[key_of(number, "logits")][0]
                 assert np.abs(actual - wanted).max() / np.abs(wanted).max() < 1e-4
+
+
+def test_coarse_products_are_those_that_were_measured(core: Core) -> None:
+    roles = ("feed_forward.gate", "feed_forward.up")
+    assert coarse_products(core) == {f"layers.{n}.{role}" for n in range(9, 18) for role in roles}

@@ -5,8 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from coarse_products import coarse_products
 from plain_host import Lane, PlainHost
 
+from helios.core.reader import Core
 from helios.ignition.options import PrepareOptions, resolve_geometry
 from helios.ignition.recipes.registry import recipe_for
 from helios.ignition.sources.open import open_source
@@ -53,3 +55,9 @@ def test_prefill_and_decode_give_the_logits_of_transformers(
         assert step["completion.endpoint"][0] == len(tokens)
         tokens.append(int(step["token"][0]))
         step = host.run("decode", [Lane(0, length=1, sample=True, pages=[5, 3])])
+
+
+def test_coarse_products_are_those_that_were_measured(smollm2_core: Core) -> None:
+    roles = ("attention.output", "feed_forward.gate", "feed_forward.up")
+    want = {f"layers.{layer}.{role}" for layer in range(1, 28) for role in roles}
+    assert coarse_products(smollm2_core) == want

@@ -14,6 +14,7 @@ from helios.core.reader import Core
 from helios.errors import ConfigurationError
 from helios.frontend.tokenizer import Tokenizer
 from helios.runtime.cpu.device import CpuRuntime
+from helios.runtime.cpu.numerics import PROFILES
 from helios.runtime.device import DeviceRuntime
 from helios.runtime.loader import LoadOptions, load_model
 from helios.runtime.reference.device import ReferenceRuntime
@@ -105,6 +106,14 @@ def test_log_probabilities_are_those_of_the_reference(
             tokens, logprobs = driver.told(question, 256, 4)
         assert tokens == want[0]
         np.testing.assert_allclose(logprobs, want[1], atol=tolerance)
+
+
+def test_every_profile_has_numbers_of_its_own(smollm2_core: Core, question: list[int]) -> None:
+    told = []
+    for numerics in PROFILES:
+        with driving(smollm2_core, numerics) as driver:
+            told.append(tuple(driver.told(question, 256, 4)[1]))
+    assert len(set(told)) == len(PROFILES)
 
 
 @pytest.mark.parametrize("numerics", ["a16", "mixed", "a8"])

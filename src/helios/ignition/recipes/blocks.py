@@ -4,7 +4,8 @@ Weights are named after their place: `layers.3.attention.query`. A recipe declar
 optional ones (biases, query and key norms) a layer has.
 
 A recipe also says which products are coarse, that is, bear an input in 8 bits. What a family bears
-is measured, matrix by matrix (`docs/architecture.md`); queries, keys and values bear it nowhere.
+was measured, group by group (`docs/architecture.md`); queries, keys and values, which lose most for
+their size, are never coarse here.
 """
 
 from helios.ignition.recipes.recipe import Batch, Planes

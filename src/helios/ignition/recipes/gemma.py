@@ -96,7 +96,7 @@ class GemmaRecipe:
             config.width,
             config.inner,
             "gelu_tanh",
-            coarse=2 * layer >= len(config.windows),  # the layers before bear less
+            coarse=2 * layer >= len(config.windows),  # those before bear it worse
         )
         return builder.value("add", hidden, norm(inner, "feed_forward.post_norm"))
 

@@ -76,7 +76,7 @@ class LlamaRecipe:
         self, builder: ProgramBuilder, hidden: Value, layer: int, batch: Batch, planes: Planes
     ) -> Value:
         config, name = self._config, f"layers.{layer}"
-        # The first layer and the last two have elements far larger than their neighbours.
+        # The first layer and the last two bear it worst.
         coarse = 0 < layer < config.layers - 2
         normed = rms_norm(builder, hidden, f"{name}.attention.norm", config.width, config.epsilon)
         shape = self._attention_shape(layer)
