@@ -76,6 +76,11 @@ bool has_f16c() {
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c >> 29 & 1u) != 0;
 }
 
+bool has_avx512bf16() {
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 5 & 1u) != 0;
+}
+
 bool has_avxvnni() {
   unsigned a, b, c, d;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1u) != 0;
@@ -93,7 +98,9 @@ std::vector<std::string> supported_isas() {
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq");
-  if (avx512 && __builtin_cpu_supports("avx512vnni")) names.push_back("avx512vnni");
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  if (vnni && has_avx512bf16()) names.push_back("avx512bf16");
+  if (vnni) names.push_back("avx512vnni");
   // 256-bit dot products beat 512-bit multiplies without them.
   if (avx2 && has_avxvnni()) names.push_back("avxvnni");
   if (avx512) names.push_back("avx512");

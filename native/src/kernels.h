@@ -19,6 +19,10 @@ struct Block {
 
 // A tile of queries of one sequence against neighbouring key heads: for each of them `count` query
 // vectors (tokens times the heads that share it), the positions they sit at, and where history lies.
+//
+// A page holds its heads one after another. In a page of keys, a head is [dim][tokens]: vectors hold
+// positions. In a page of values it is [tokens][dim]: vectors hold elements. With `pairs`, of bfloat16
+// numbers, those are [dim / 2][tokens][2] and [tokens / 2][dim][2], and both must be even.
 struct AttentionTask {
   const float* const* queries;   // [heads][count] pointers to [dim]
   const int32_t* positions;      // [count], ascending; the same for every key head
@@ -33,10 +37,11 @@ struct AttentionTask {
   const int32_t* pages;          // the row of the page table
   int64_t page_tokens;
   int64_t page_stride;           // bytes from page to page
-  int64_t token_stride;          // bytes from token to token inside a page
-  const uint8_t* keys;           // at the first key head; the others follow
+  int64_t head_stride;           // bytes from head to head inside a page
+  const uint8_t* keys;           // at the first key head
   const uint8_t* values;
   DType type;
+  bool pairs;                    // products of bfloat16 numbers; only of such a cache
   float* maximum;                // [heads][count]: running result, in and out
   float* total;                  // [heads][count]
   float* output;                 // [heads][count][padded dim]
@@ -47,6 +52,7 @@ struct AttentionTask {
 struct Kernels {
   const char* name;
   int lanes;
+  bool pairs;  // multiplies bfloat16 numbers
 
   // Quantises one token's row (see quant.h) of `groups` groups, starting at group `first`.
   void (*quantise)(const float* x, const Quant& quant, int64_t token, int64_t first,
@@ -72,7 +78,6 @@ struct Kernels {
   void (*rope)(const float* x, const float* table, int64_t pairs, bool interleaved, int64_t dim,
                float* y);
   void (*to_cache)(DType type, const float* x, void* out, int64_t n);
-  void (*from_cache)(DType type, const void* x, float* out, int64_t n);
 
   // Folds whole spans of history into (maximum, total, output) of every query.
   void (*attend)(const AttentionTask& task);

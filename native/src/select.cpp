@@ -13,6 +13,7 @@ extern const Kernels kernels_avx2;
 extern const Kernels kernels_avxvnni;
 extern const Kernels kernels_avx512;
 extern const Kernels kernels_avx512vnni;
+extern const Kernels kernels_avx512bf16;
 #elif defined(__aarch64__)
 extern const Kernels kernels_neon;
 #endif
@@ -26,6 +27,7 @@ const Kernels* const kTables[] = {
     &kernels_avxvnni,
     &kernels_avx512,
     &kernels_avx512vnni,
+    &kernels_avx512bf16,
 #elif defined(__aarch64__)
     &kernels_neon,
 #endif

@@ -13,6 +13,7 @@ from helios.program.ir import BufferKind, DType, ExtentKind, Program, Ref
 from helios.program.ops import OPS, WEIGHT, OperandSpec
 from helios.runtime.cpu.lower import lifetimes, lower
 from helios.runtime.cpu.numerics import PROFILES, Numerics
+from helios.runtime.cpu.pages import key_planes
 from helios.runtime.cpu.placement import PackedWeight, Placement, place
 from helios.runtime.cpu.schedule import schedule
 
@@ -39,6 +40,7 @@ class Bench:
         for name in ("B", "T", "S"):
             self.builder.extent(name, ExtentKind.DYNAMIC, 1 << 12)
         self.arrays: dict[str, Array] = {}
+        self.keys: frozenset[str] = frozenset()  # planes of them, whatever the program reads
         self.weights: dict[str, PackedWeight] = {}
         self._keep: list[Any] = []
 
@@ -83,6 +85,7 @@ class Bench:
             offsets,
             {name: address(array) for name, array in self.arrays.items()},
             self.weights,
+            key_planes([program]) | self.keys,
         )
         steps = lower(nodes, placement, capacity, self.numerics)
         extents = (capacity["B"], capacity["T"], capacity["S"])
@@ -104,10 +107,13 @@ def run_op(
     *operands: Array | None,
     isa: str,
     threads: int = 1,
+    numerics: Numerics = PROFILES["f32"],
+    keys: frozenset[str] = frozenset(),
     **attributes: Any,
 ) -> tuple[Array, ...]:
     """One operation on arrays; writes to state, cache and completion arrays happen in place."""
-    bench = Bench(isa, threads)
+    bench = Bench(isa, threads, numerics)
+    bench.keys = keys
     lengths: dict[str, int] = {}
     refs = [
         None if array is None else _declare(bench, spec, array, lengths)

@@ -9,6 +9,10 @@
 // lanes to positions. The numbers are the same: a score is a sum over the head's elements in order,
 // an element of the output one over the positions in order, and a block's total one of W sums, each
 // of every W-th position, which are folded in halves as `sum` does it.
+//
+// Products see single precision, or, where the processor multiplies them and the cache consists of
+// them, pairs of bfloat16 numbers: a lane then holds two neighbouring elements of a head, or of
+// positions. Sums and whatever lies between the products are in single precision either way.
 
 constexpr int64_t kPositions = helios::kKeyBlock;
 constexpr int64_t kStep = 16;  // positions, or elements of a head, are taken in multiples of it
@@ -18,76 +22,166 @@ HK int64_t padded_dim(int64_t dim) { return (dim + kStep - 1) / kStep * kStep; }
 constexpr float kNone = -__builtin_inff();
 alignas(64) constexpr float kLanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-struct FromF16 {
-  static vf get(const uint8_t* p, int64_t i) {
-    return load_f16(reinterpret_cast<const uint16_t*>(p) + i);
-  }
+// What a lane holds of the factors of a product: numbers in single precision.
+struct Singles {
+  static constexpr int64_t width = 1;
+  static vf add(vf sum, vf a, vf b) { return fma(a, b, sum); }
+  // Lane by lane, the numbers of `width` vectors.
+  static vf join(const vf* numbers) { return numbers[0]; }
+  // A row of numbers to lanes, in its place.
+  static void pack(float*, int64_t) {}
 };
-struct FromBf16 {
-  static vf get(const uint8_t* p, int64_t i) {
-    return load_bf16(reinterpret_cast<const uint16_t*>(p) + i);
-  }
-};
-struct FromF32 {
-  static vf get(const uint8_t* p, int64_t i) {
-    return load(reinterpret_cast<const float*>(p) + i);
+
+// What lanes are read from.
+template <class Element>
+struct SingleRows : Singles {
+  static constexpr int64_t lane_bytes = sizeof(typename Element::type);
+  static vf lanes(const uint8_t* at) {
+    return Element::get(reinterpret_cast<const typename Element::type*>(at));
   }
 };
 
-// Calls body with the type of the cache.
-template <class Body>
-HK void with_cache(helios::DType type, Body body) {
-  switch (type) {
-    case helios::DType::F16: return body(FromF16{});
-    case helios::DType::BF16: return body(FromBf16{});
-    default: return body(FromF32{});
+#ifdef HELIOS_PAIRS
+constexpr bool kHasPairs = true;
+
+// Two bfloat16 numbers.
+struct Pairs {
+  static constexpr int64_t width = 2;
+  static vf add(vf sum, vf a, vf b) { return add_pair_products(sum, a, b); }
+  static vf join(const vf* numbers) { return interleaved_pairs(numbers[0], numbers[1]); }
+  static void pack(float* row, int64_t count) {
+    for (int64_t i = 0; i < count; i += 2 * W)
+      store(row + i / 2, pairs(load(row + i), i + W < count ? load(row + i + W) : zero()));
+  }
+};
+
+struct PairRows : Pairs {
+  static constexpr int64_t lane_bytes = 4;
+  static vf lanes(const uint8_t* at) { return load(reinterpret_cast<const float*>(at)); }
+};
+#else
+constexpr bool kHasPairs = false;
+#endif
+
+// Lanes as they lie in scratch.
+template <class A>
+struct ScratchRows : A {
+  static constexpr int64_t lane_bytes = 4;
+  static vf lanes(const uint8_t* at) { return load(reinterpret_cast<const float*>(at)); }
+};
+
+// Lanes whose second numbers, if they have such, are nothing.
+template <class A>
+HK vf first_numbers(vf lanes) {
+  return A::width > 1 ? as_float(keep_bits(as_int(lanes), 0xffff)) : lanes;
+}
+
+HK int64_t divided_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+// Lanes that hold n numbers.
+template <class A>
+HK int64_t lanes_for(int64_t n) {
+  return (n + A::width - 1) / A::width;
+}
+
+// Calls body(i, whether less is left) for every `width` steps.
+template <class A, class Body>
+HK void for_lanes(int64_t count, int64_t step, Body body) {
+  int64_t i = 0;
+  for (; i + A::width * step <= count; i += A::width * step) body(i, false);
+  if constexpr (A::width > 1)
+    if (i < count) body(i, true);
+}
+
+// Calls body with the type of what the cache consists of.
+template <class A, class Body>
+HK void with_rows(const helios::AttentionTask& task, Body body) {
+#ifdef HELIOS_PAIRS
+  if constexpr (A::width > 1) return body(PairRows{});
+#endif
+  switch (task.type) {
+    case helios::DType::F16: return body(SingleRows<F16Element>{});
+    case helios::DType::BF16: return body(SingleRows<Bf16Element>{});
+    default: return body(SingleRows<F32Element>{});
   }
 }
 
-// `count` positions from `begin` on, and where each lies in the planes of keys and values.
+// `count` positions from `begin` on, the pages that hold them, and where in a plane of keys the first
+// element of each lies, and in one of values its row (see AttentionTask).
 struct History {
-  int64_t begin, count;
-  int64_t offset[kPositions];
+  int64_t begin, count, pages;
+  int64_t page[kPositions], key[kPositions], value[kPositions];
 };
 
 HK void locate(const helios::AttentionTask& task, int64_t begin, History* block) {
   const int64_t left = task.last + 1 - begin;
   const int64_t count = left < kPositions ? left : kPositions;
+  const int64_t width = task.pairs ? 2 : 1;
+  const int64_t lane_bytes = task.type == helios::DType::F32 ? 4 : 2 * width;
+  const int64_t row_bytes = task.dim * lane_bytes;
   block->begin = begin;
   block->count = count;
-  int64_t page = begin / task.page_tokens, inside = begin % task.page_tokens;
+  int64_t page = begin / task.page_tokens, inside = begin % task.page_tokens, pages = 0;
   for (int64_t i = 0; i < count; ++page, inside = 0) {
-    int64_t at = task.pages[page] * task.page_stride + inside * task.token_stride;
-    for (; i < count && inside < task.page_tokens; ++i, ++inside, at += task.token_stride)
-      block->offset[i] = at;
+    const int64_t base = task.pages[page] * task.page_stride;
+    block->page[pages++] = base;
+    for (; i < count && inside < task.page_tokens; ++i, ++inside) {
+      block->key[i] = base + inside * lane_bytes;
+      block->value[i] = base + inside / width * row_bytes;
+    }
   }
+  block->pages = pages;
 }
 
-HK int64_t head_bytes(const helios::AttentionTask& task) {
-  return task.dim * (task.type == helios::DType::F32 ? 4 : 2);
-}
+// Pages that will be read next, asked for a cache line at a time while others are worked on, for the
+// processor does not foresee them. They wait in the second cache, since the first is full of what is
+// worked on. `then` is what comes after them.
+class Stream {
+ public:
+  Stream(const uint8_t* plane, const History& block, int64_t page_bytes,
+         const Stream* then = nullptr)
+      : plane_(plane),
+        page_(block.page),
+        end_(page_bytes > 0 && block.count > 0 ? block.page + block.pages : block.page),
+        page_bytes_(page_bytes),
+        then_(then) {}
 
-// Rows that will be read next, asked for a cache line at a time while others are worked on, and in
-// the order of memory: they lie in pages, which the processor does not foresee. They wait in the
-// second cache, since the first is full of what is worked on. `then` is what comes after them.
-struct Stream {
-  const uint8_t* plane;
-  const History& block;
-  int64_t row_bytes;
-  Stream* then = nullptr;
-  int64_t position = 0, at = 0;
+  int64_t lines() const { return (end_ - page_) * ((page_bytes_ + 63) / 64); }
 
   void advance(int64_t lines) {
-    for (; lines > 0 && position < block.count; --lines) {
-      __builtin_prefetch(plane + block.offset[position] + at, 0, 2);
-      at += 64;
-      if (at < row_bytes) continue;
-      at = 0;
-      ++position;
+    for (; lines > 0; --lines) {
+      if (left_ <= 0 && !turn()) return;
+      __builtin_prefetch(at_, 0, 2);
+      at_ += 64;
+      left_ -= 64;
     }
-    if (lines > 0 && then != nullptr) then->advance(lines);
   }
+
+ private:
+  bool turn() {
+    if (page_ == end_) {
+      if (then_ == nullptr) return false;
+      *this = *then_;
+      return turn();
+    }
+    at_ = plane_ + *page_++;
+    left_ = page_bytes_;
+    return true;
+  }
+
+  const uint8_t* at_ = nullptr;
+  int64_t left_ = 0;
+  const uint8_t* plane_;
+  const int64_t* page_;
+  const int64_t* end_;
+  int64_t page_bytes_;
+  const Stream* then_;
 };
+
+// Bytes of a page that its heads read; none of long pages, of which a block is but a part.
+HK int64_t bytes_ahead(const helios::AttentionTask& task) {
+  return task.page_tokens <= kPositions ? task.heads * task.head_stride : 0;
+}
 
 struct AttentionScratch {
   float *queries, *scores, *keys, *values, *maximum, *total, *output, *correction, *low, *high;
@@ -179,8 +273,8 @@ constexpr int panel_rows() {
   return rows;
 }
 
-// acc[r] += a[r * row + k * step] * b[k][0 .. N * W), in order of k.
-template <int R, int N>
+// acc[r] += a[r * row + k * step] * b[k][0 .. N * W), in order of k; all of them lanes.
+template <class A, int R, int N>
 HK void add_products(const float* a, int64_t row, int64_t step, const float* b, int64_t depth,
                      vf (&acc)[R][N]) {
 #pragma GCC unroll 4
@@ -192,15 +286,15 @@ HK void add_products(const float* a, int64_t row, int64_t step, const float* b, 
     for (int r = 0; r < R; ++r) {
       const vf x = set(a[r * row + k * step]);
 #pragma GCC unroll 4
-      for (int v = 0; v < N; ++v) acc[r][v] = fma(x, column[v], acc[r][v]);
+      for (int v = 0; v < N; ++v) acc[r][v] = A::add(acc[r][v], x, column[v]);
     }
   }
 }
 
 // scores[reach][N * W]
-template <int N>
-HK void score_panel(const float* keys, int64_t padded, const float* queries, int64_t dim,
-                    int64_t reach, float* scores) {
+template <class A, int N>
+HK void score_panel(const float* keys, const float* queries, int64_t dim, int64_t reach,
+                    float* scores) {
   constexpr int R = panel_rows<N>();
   for (int64_t p = 0; p < reach; p += R) {
     vf acc[R][N];
@@ -208,7 +302,7 @@ HK void score_panel(const float* keys, int64_t padded, const float* queries, int
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
       for (int v = 0; v < N; ++v) acc[r][v] = zero();
-    add_products<R, N>(keys + p * padded, padded, 1, queries, dim, acc);
+    add_products<A, R, N>(keys + p, 1, kPositions, queries, lanes_for<A>(dim), acc);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
@@ -217,7 +311,7 @@ HK void score_panel(const float* keys, int64_t padded, const float* queries, int
 }
 
 // output[padded][N * W] = output * correction + values . weights
-template <int N>
+template <class A, int N>
 HK void add_panel(const float* values, int64_t padded, const float* weights, int64_t depth,
                   const float* correction, float* output) {
   constexpr int R = panel_rows<N>();
@@ -228,7 +322,7 @@ HK void add_panel(const float* values, int64_t padded, const float* weights, int
 #pragma GCC unroll 4
       for (int v = 0; v < N; ++v)
         acc[r][v] = mul(load(output + ((d + r) * N + v) * W), load(correction + v * W));
-    add_products<R, N>(values + d, 1, padded, weights, depth, acc);
+    add_products<A, R, N>(values + d, 1, padded, weights, lanes_for<A>(depth), acc);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
@@ -251,7 +345,7 @@ HK void hide(const float* low, const float* high, int64_t reach, float* scores) 
 }
 
 // Scores become weights, relative to the running maximum, by whose growth earlier results shrink.
-template <int N>
+template <class A, int N>
 HK void weigh_panel(float* scores, int64_t reach, float* maximum, float* total, float* correction) {
   vf top[N];
 #pragma GCC unroll 4
@@ -269,11 +363,14 @@ HK void weigh_panel(float* scores, int64_t reach, float* maximum, float* total, 
     for (int i = 0; i < W; ++i) sums[i] = zero();
     for (int64_t p = 0; p < reach; p += W)
 #pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) {
-        float* score = scores + ((p + i) * N + v) * W;
-        const vf weight = exp_falling(sub(load(score), shift));
-        store(score, weight);
-        sums[i] = add(sums[i], weight);
+      for (int i = 0; i < W; i += A::width) {
+        vf weights[A::width];
+#pragma GCC unroll 2
+        for (int j = 0; j < A::width; ++j) {
+          weights[j] = exp_falling(sub(load(scores + ((p + i + j) * N + v) * W), shift));
+          sums[i + j] = add(sums[i + j], weights[j]);
+        }
+        store(scores + ((p + i) / A::width * N + v) * W, A::join(weights));
       }
 #pragma GCC unroll 4
     for (int half = W / 2; half > 0; half /= 2)
@@ -284,7 +381,7 @@ HK void weigh_panel(float* scores, int64_t reach, float* maximum, float* total, 
 }
 
 // One block into the running softmax of the panel at `lane`.
-template <int N>
+template <class A, int N>
 void fold_panel(const helios::AttentionTask& task, const AttentionScratch& s, const History& block,
                 int64_t lane) {
   const int64_t padded = padded_dim(task.dim);
@@ -297,7 +394,7 @@ void fold_panel(const helios::AttentionTask& task, const AttentionScratch& s, co
   if (high <= 0 || low >= high) return;
   // What lies between the newest position and the next step is hidden.
   const int64_t reach = padded_dim(high);
-  score_panel<N>(s.keys, padded, s.queries + lane * padded, task.dim, reach, s.scores);
+  score_panel<A, N>(s.keys, s.queries + lane * padded, task.dim, reach, s.scores);
   if (task.softcap > 0.0f)
     for (int64_t i = 0; i < reach * N * W; i += W)
       store(s.scores + i, capped(load(s.scores + i), task.softcap));
@@ -309,8 +406,8 @@ void fold_panel(const helios::AttentionTask& task, const AttentionScratch& s, co
     }
     hide<N>(s.low, s.high, reach, s.scores);
   }
-  weigh_panel<N>(s.scores, reach, s.maximum + lane, s.total + lane, s.correction + lane);
-  add_panel<N>(s.values, padded, s.scores, high, s.correction + lane, s.output + lane * padded);
+  weigh_panel<A, N>(s.scores, reach, s.maximum + lane, s.total + lane, s.correction + lane);
+  add_panel<A, N>(s.values, padded, s.scores, high, s.correction + lane, s.output + lane * padded);
 }
 
 // Calls body with the vectors and the first lane of each panel.
@@ -325,7 +422,7 @@ HK void for_panels(int64_t count, Body body) {
 }
 
 // Queries, scaled, to the lanes of their panel. Lanes to spare repeat the last query.
-template <int N>
+template <class A, int N>
 HK void place_queries(const helios::AttentionTask& task, int64_t lane, float* panel) {
   for (int v = 0; v < N; ++v)
     for_vectors(task.dim, [&](int64_t d, int lanes) __attribute__((always_inline)) {
@@ -338,7 +435,8 @@ HK void place_queries(const helios::AttentionTask& task, int64_t lane, float* pa
       }
       transpose(r);
 #pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) store(panel + ((d + i) * N + v) * W, r[i]);
+      for (int i = 0; i < W; i += A::width)
+        store(panel + ((d + i) / A::width * N + v) * W, A::join(r + i));
     });
 }
 
@@ -367,40 +465,68 @@ HK void merge_panel(const helios::AttentionTask& task, const AttentionScratch& s
   }
 }
 
-HK void widen_rows(const helios::AttentionTask& task, const uint8_t* plane, const History& block,
-                   float* out) {
-  const int64_t padded = padded_dim(task.dim);
-  if (padded != task.dim) {
-    for (int64_t i = 0; i < block.count; ++i)
-      from_cache(task.type, plane + block.offset[i], out + i * padded, task.dim);
-    return;
-  }
-  with_cache(task.type, [&]<class From>(From) __attribute__((always_inline)) {
-    for (int64_t i = 0; i < block.count; ++i)
-      for (int64_t d = 0; d < padded; d += W)
-        store(out + i * padded + d, From::get(plane + block.offset[i], d));
+template <class Rows>
+HK void copy_lanes(const uint8_t* from, int64_t count, float* out) {
+  for_vectors(count, [&](int64_t i, int lanes) __attribute__((always_inline)) {
+    const uint8_t* at = from + i * Rows::lane_bytes;
+    if (lanes == W) return store(out + i, Rows::lanes(at));
+    alignas(64) uint8_t some[4 * W] = {};
+    __builtin_memcpy(some, at, static_cast<size_t>(lanes * Rows::lane_bytes));
+    store_n(out + i, Rows::lanes(some), lanes);
   });
 }
 
+// Keys of a block as [lanes of a head][positions].
+template <class A>
+HK void lay_keys(const helios::AttentionTask& task, const uint8_t* plane, const History& block,
+                 float* out) {
+  with_rows<A>(task, [&]<class Rows>(Rows) __attribute__((always_inline)) {
+    int64_t inside = block.begin % task.page_tokens;
+    for (int64_t i = 0, here; i < block.count; i += here, inside = 0) {
+      here = task.page_tokens - inside;
+      if (here > block.count - i) here = block.count - i;
+      for (int64_t k = 0; k < lanes_for<A>(task.dim); ++k)
+        copy_lanes<Rows>(plane + block.key[i] + k * task.page_tokens * Rows::lane_bytes, here,
+                         out + k * kPositions + i);
+    }
+  });
+}
+
+// Values of a block as [lanes of positions][head], with zeros up to whole vectors.
+template <class A>
+HK void lay_values(const helios::AttentionTask& task, const uint8_t* plane, const History& block,
+                   float* out) {
+  const int64_t padded = padded_dim(task.dim);
+  with_rows<A>(task, [&]<class Rows>(Rows) __attribute__((always_inline)) {
+    for_lanes<A>(block.count, 1, [&](int64_t i, bool last) __attribute__((always_inline)) {
+      float* row = out + i / A::width * padded;
+      for (int64_t d = task.dim; d < padded; ++d) row[d] = 0.0f;
+      copy_lanes<Rows>(plane + block.value[i], task.dim, row);
+      if (last)
+        for (int64_t d = 0; d < padded; d += W) store(row + d, first_numbers<A>(load(row + d)));
+    });
+  });
+}
+
+template <class A>
 HK void attend_many(const helios::AttentionTask& task) {
   const int64_t padded = padded_dim(task.dim);
   const AttentionScratch s(task, task.count);
   for_panels(task.count, [&]<int N>(int64_t lane) __attribute__((always_inline)) {
-    place_queries<N>(task, lane, s.queries + lane * padded);
+    place_queries<A, N>(task, lane, s.queries + lane * padded);
   });
   History block, next;
   locate(task, task.first / kPositions * kPositions, &block);
   while (block.count > 0) {
     if (block.begin % helios::kSpan == 0 || block.begin <= task.first)
       clear_span(s, padded_dim(task.count), padded);
-    widen_rows(task, task.keys, block, s.keys);
-    widen_rows(task, task.values, block, s.values);
+    lay_keys<A>(task, task.keys, block, s.keys);
+    lay_values<A>(task, task.values, block, s.values);
     locate(task, block.begin + kPositions, &next);
-    const int64_t nbytes = head_bytes(task);
-    Stream{task.keys, next, nbytes}.advance(next.count * nbytes);
-    Stream{task.values, next, nbytes}.advance(next.count * nbytes);
+    const Stream values(task.values, next, bytes_ahead(task));
+    Stream(task.keys, next, bytes_ahead(task), &values).advance(2 * values.lines());
     for_panels(task.count, [&]<int N>(int64_t lane) __attribute__((always_inline)) {
-      fold_panel<N>(task, s, block, lane);
+      fold_panel<A, N>(task, s, block, lane);
     });
     if (next.begin % helios::kSpan == 0 || next.count <= 0)
       for_panels(task.count, [&]<int N>(int64_t lane) __attribute__((always_inline)) {
@@ -424,39 +550,29 @@ constexpr int few_vectors() {
   return vectors;
 }
 
-// scores[R][P * W] = queries . keys of P vectors of positions. Lanes past `count` repeat the last.
-template <int R, int P, class From>
-HK void few_products(const uint8_t* keys, const int64_t* offset, int64_t count, int64_t dim,
-                     const float* queries, Stream& ahead, int64_t lines, float* scores) {
-  const int64_t padded = padded_dim(dim);
-  int64_t at[P * W];
-  for (int i = 0; i < P * W; ++i) at[i] = offset[i < count ? i : count - 1];
+// scores[R][P * W] = queries . keys of P vectors of positions; `stride` bytes lie between lanes of a
+// head. Lanes past the last position hold whatever lies there.
+template <class Rows, int R, int P>
+HK void few_products(const uint8_t* keys, const int64_t* offset, int64_t stride, int64_t depth,
+                     const float* queries, int64_t padded, Stream& ahead, int64_t lines,
+                     float* scores) {
   vf acc[P][R];
 #pragma GCC unroll 4
   for (int p = 0; p < P; ++p)
 #pragma GCC unroll 8
     for (int q = 0; q < R; ++q) acc[p][q] = zero();
-  for (int64_t d = 0; d < dim; d += W) {
-    const auto add = [&](int p, vf key, int64_t k) __attribute__((always_inline)) {
-#pragma GCC unroll 8
-      for (int q = 0; q < R; ++q) acc[p][q] = fma(set(queries[q * padded + k]), key, acc[p][q]);
-    };
+  const uint8_t* at[P];
+  for (int p = 0; p < P; ++p) at[p] = keys + offset[p * W];
+  for (int64_t k = 0; k < depth; ++k) {
+    ahead.advance(lines);
+    vf key[P];
 #pragma GCC unroll 4
-    for (int p = 0; p < P; ++p) {
-      ahead.advance(lines);
-      vf r[W];
-#pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) r[i] = From::get(keys + at[p * W + i], d);
-      transpose(r);
-      if (d + W <= dim) {
-#pragma GCC unroll 16
-        for (int i = 0; i < W; ++i) add(p, r[i], d + i);
-      } else {  // what lies beyond is padding
-        alignas(64) float turned[W * W];
-#pragma GCC unroll 16
-        for (int i = 0; i < W; ++i) store(turned + i * W, r[i]);
-        for (int64_t k = d; k < dim; ++k) add(p, load(turned + (k - d) * W), k);
-      }
+    for (int p = 0; p < P; ++p) key[p] = Rows::lanes(at[p] + k * stride);
+#pragma GCC unroll 8
+    for (int q = 0; q < R; ++q) {
+      const vf x = set(queries[q * padded + k]);
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p) acc[p][q] = Rows::add(acc[p][q], x, key[p]);
     }
   }
 #pragma GCC unroll 4
@@ -466,20 +582,22 @@ HK void few_products(const uint8_t* keys, const int64_t* offset, int64_t count, 
 }
 
 // scores[R][64] = queries . keys. Side by side, vectors of positions wait less for their sums.
-template <int R, class From>
-HK void few_scores(const uint8_t* keys, const int64_t* offset, int64_t count, int64_t dim,
-                   const float* queries, Stream& ahead, int64_t lines, float* scores) {
-  constexpr int P = R < 3 ? 4 : R < 5 ? 2 : 1;
-  int64_t p = 0;
+template <class Rows, int R, int P = few_vectors<R>()>
+HK void few_scores(const uint8_t* keys, const int64_t* offset, int64_t stride, int64_t count,
+                   int64_t depth, const float* queries, int64_t padded, Stream& ahead,
+                   int64_t lines, float* scores, int64_t p = 0) {
   for (; count - p > (P - 1) * W; p += P * W)
-    few_products<R, P, From>(keys, offset + p, count - p, dim, queries, ahead, lines, scores + p);
-  for (; p < count; p += W)
-    few_products<R, 1, From>(keys, offset + p, count - p, dim, queries, ahead, lines, scores + p);
+    few_products<Rows, R, P>(keys, offset + p, stride, depth, queries, padded, ahead, lines,
+                             scores + p);
+  if constexpr (P > 1)
+    if (p < count)
+      few_scores<Rows, R, P / 2>(keys, offset, stride, count, depth, queries, padded, ahead, lines,
+                                 scores, p);
 }
 
 // output[R][dim] = output * correction + weights . values from column d on, N vectors at a time and
 // the rest by fewer. `ahead` advances with the first.
-template <int R, int N, class From>
+template <class Rows, int R, int N>
 HK void few_values(const uint8_t* values, const int64_t* offset, int64_t count, int64_t padded,
                    const float* weights, const float* correction, Stream& ahead,
                    int64_t lines, float* output, int64_t d = 0) {
@@ -490,25 +608,28 @@ HK void few_values(const uint8_t* values, const int64_t* offset, int64_t count, 
 #pragma GCC unroll 4
       for (int v = 0; v < N; ++v)
         acc[q][v] = mul(load(output + q * padded + d + v * W), set(correction[q]));
-    for (int64_t i = 0; i < count; ++i) {
+    for_lanes<Rows>(count, 1, [&](int64_t i, bool last) __attribute__((always_inline)) {
       if (d == 0) ahead.advance(lines);
       vf value[N];
 #pragma GCC unroll 4
-      for (int v = 0; v < N; ++v) value[v] = From::get(values + offset[i], d + v * W);
+      for (int v = 0; v < N; ++v) {
+        value[v] = Rows::lanes(values + offset[i] + (d + v * W) * Rows::lane_bytes);
+        if (last) value[v] = first_numbers<Rows>(value[v]);
+      }
 #pragma GCC unroll 8
       for (int q = 0; q < R; ++q) {
-        const vf weight = set(weights[q * kPositions + i]);
+        const vf weight = set(weights[q * kPositions + i / Rows::width]);
 #pragma GCC unroll 4
-        for (int v = 0; v < N; ++v) acc[q][v] = fma(weight, value[v], acc[q][v]);
+        for (int v = 0; v < N; ++v) acc[q][v] = Rows::add(acc[q][v], weight, value[v]);
       }
-    }
+    });
 #pragma GCC unroll 8
     for (int q = 0; q < R; ++q)
 #pragma GCC unroll 4
       for (int v = 0; v < N; ++v) store(output + q * padded + d + v * W, acc[q][v]);
   }
   if constexpr (N > 1)
-    few_values<R, N / 2, From>(values, offset, count, padded, weights, correction, ahead, lines,
+    few_values<Rows, R, N / 2>(values, offset, count, padded, weights, correction, ahead, lines,
                                output, d);
 }
 
@@ -525,24 +646,6 @@ HK void with_few(int count, Body body) {
     case 8: return body.template operator()<8>();
     default: __builtin_unreachable();
   }
-}
-
-// Calls body with the type of a block's rows and with where they lie. Heads that don't fill
-// whole vectors are widened and padded in scratch first.
-template <class Body>
-HK void with_rows(const helios::AttentionTask& task, const uint8_t* plane, const History& block,
-                  float* scratch, Body body) {
-  const int64_t padded = padded_dim(task.dim);
-  int64_t offset[kPositions];
-  const bool whole = padded == task.dim;
-  if (!whole) {
-    widen_rows(task, plane, block, scratch);
-    plane = reinterpret_cast<const uint8_t*>(scratch);
-    for (int64_t i = 0; i < block.count; ++i) offset[i] = i * padded * 4;
-  }
-  with_cache(whole ? task.type : helios::DType::F32, [&](auto from) __attribute__((always_inline)) {
-    body(from, plane, whole ? block.offset : offset);
-  });
 }
 
 // Caps scores, hides those that a query does not see, and returns the largest.
@@ -566,6 +669,7 @@ HK float largest_score(const helios::AttentionTask& task, float* scores, int64_t
 }
 
 // Scores become weights, relative to the running maximum; returns their sum.
+template <class A>
 HK float weigh(float* scores, vf shift) {
   vf total = zero();
 #pragma GCC unroll 16
@@ -574,10 +678,12 @@ HK float weigh(float* scores, vf shift) {
     store(scores + i, e);
     total = add(total, e);
   }
+  A::pack(scores, kPositions);
   return sum(total);
 }
 
 // The scores of every head become weights.
+template <class A>
 void weigh_few(const helios::AttentionTask& task, const AttentionScratch& s,
                const History& block) {
   const int64_t queries = task.heads * task.count;
@@ -593,45 +699,83 @@ void weigh_few(const helios::AttentionTask& task, const AttentionScratch& s,
     store(s.correction + q, exp_falling(sub(load(s.correction + q), shift)));
   }
   for (int64_t q = 0; q < queries; ++q) {
-    const float weight = weigh(s.scores + q * kPositions, anchor(set(s.maximum[q])));
+    const float weight = weigh<A>(s.scores + q * kPositions, anchor(set(s.maximum[q])));
     s.total[q] = s.total[q] * s.correction[q] + weight;
   }
 }
 
+// Calls body with the type of a block's keys, where they lie, where each vector of positions begins,
+// and the bytes between lanes of a head. Pages that don't hold whole vectors are laid out first.
+template <class A, class Body>
+HK void with_keys(const helios::AttentionTask& task, int64_t head, const History& block,
+                  float* scratch, Body body) {
+  const uint8_t* plane = task.keys + head * task.head_stride;
+  if (task.page_tokens % W == 0)
+    return with_rows<A>(task, [&]<class Rows>(Rows rows) __attribute__((always_inline)) {
+      body(rows, plane, block.key, task.page_tokens * Rows::lane_bytes);
+    });
+  lay_keys<A>(task, plane, block, scratch);
+  int64_t offset[kPositions];
+  for (int64_t i = 0; i < kPositions; ++i) offset[i] = i * 4;
+  body(ScratchRows<A>{}, reinterpret_cast<const uint8_t*>(scratch), offset, kPositions * 4);
+}
+
+// Calls body with the type of a block's values, where they lie, and where each row of them begins.
+// Heads that don't fill whole vectors are laid out first.
+template <class A, class Body>
+HK void with_values(const helios::AttentionTask& task, int64_t head, const History& block,
+                    float* scratch, Body body) {
+  const uint8_t* plane = task.values + head * task.head_stride;
+  const int64_t padded = padded_dim(task.dim);
+  if (padded == task.dim)
+    return with_rows<A>(task, [&]<class Rows>(Rows rows) __attribute__((always_inline)) {
+      body(rows, plane, block.value);
+    });
+  lay_values<A>(task, plane, block, scratch);
+  int64_t offset[kPositions];
+  for (int64_t i = 0; i < block.count; ++i) offset[i] = i / A::width * padded * 4;
+  body(ScratchRows<A>{}, reinterpret_cast<const uint8_t*>(scratch), offset);
+}
+
 // One block of every head into the span's running softmax; `next` is read after it, for `then`.
-template <int R>
+template <class A, int R>
 __attribute__((noinline)) void fold_few(const helios::AttentionTask& task,
                                         const AttentionScratch& s, const History& block,
                                         const helios::AttentionTask& then, const History& next) {
-  const int64_t padded = padded_dim(task.dim), nbytes = head_bytes(task), count = block.count;
-  Stream keys{then.keys, next, then.heads * nbytes};
-  Stream values{task.values, block, task.heads * nbytes, &keys};
+  const int64_t padded = padded_dim(task.dim), count = block.count, depth = lanes_for<A>(task.dim);
+  constexpr int64_t kAtOnce = few_vectors<R>() * W;
+  const Stream keys(then.keys, next, bytes_ahead(then));
+  Stream ahead(task.values, block, bytes_ahead(task), &keys);
   // Scores take longer than what is made of them, so half again as much is asked for meanwhile as
-  // they read themselves; the rest later, or more where the next block is longer.
-  const int64_t chunk_lines = (W * nbytes / ((task.dim + W - 1) / W) + 63) / 64 * 3 / 2;
-  const int64_t row_lines = (next.count + count - 1) / count * ((nbytes + 63) / 64);
+  // they read themselves.
+  const int64_t steps = task.heads * divided_up(count, kAtOnce) * depth;
+  const int64_t step_lines = divided_up(ahead.lines() * 3 / 2, steps);
+  const int64_t row_lines = divided_up(keys.lines(), task.heads * lanes_for<A>(count));
   for (int64_t h = 0; h < task.heads; ++h)
-    with_rows(task, task.keys + h * nbytes, block, s.keys, [&]<class From>(
-        From, const uint8_t* rows, const int64_t* offset) __attribute__((always_inline)) {
-      few_scores<R, From>(rows, offset, count, task.dim, s.queries + h * R * padded, values,
-                          chunk_lines, s.scores + h * R * kPositions);
+    with_keys<A>(task, h, block, s.keys, [&]<class Rows>(
+        Rows, const uint8_t* plane, const int64_t* offset,
+        int64_t stride) __attribute__((always_inline)) {
+      few_scores<Rows, R>(plane, offset, stride, count, depth, s.queries + h * R * padded, padded,
+                          ahead, step_lines, s.scores + h * R * kPositions);
     });
-  weigh_few(task, s, block);
+  weigh_few<A>(task, s, block);
   for (int64_t h = 0; h < task.heads; ++h)
-    with_rows(task, task.values + h * nbytes, block, s.values, [&]<class From>(
-        From, const uint8_t* rows, const int64_t* offset) __attribute__((always_inline)) {
-      few_values<R, few_vectors<R>(), From>(rows, offset, count, padded,
+    with_values<A>(task, h, block, s.values, [&]<class Rows>(
+        Rows, const uint8_t* plane, const int64_t* offset) __attribute__((always_inline)) {
+      few_values<Rows, R, few_vectors<R>()>(plane, offset, count, padded,
                                             s.scores + h * R * kPositions, s.correction + h * R,
-                                            keys, row_lines, s.output + h * R * padded);
+                                            ahead, row_lines, s.output + h * R * padded);
     });
 }
 
+template <class A>
 HK void attend_few(const helios::AttentionTask& task) {
   const int64_t padded = padded_dim(task.dim), queries = task.heads * task.count;
   const AttentionScratch s(task, queries);
   for (int64_t q = 0; q < queries; ++q) {
     scale_row(task.queries[q], task.scale, s.queries + q * padded, task.dim);
     for (int64_t i = task.dim; i < padded; ++i) s.queries[q * padded + i] = 0.0f;
+    A::pack(s.queries + q * padded, padded);
   }
   History block, next;
   locate(task, task.first / kPositions * kPositions, &block);
@@ -643,7 +787,7 @@ HK void attend_few(const helios::AttentionTask& task) {
     const helios::AttentionTask& then = last && task.next != nullptr ? *task.next : task;
     if (last && task.next != nullptr) locate(then, then.first / kPositions * kPositions, &next);
     with_few(task.count, [&]<int R>() __attribute__((always_inline)) {
-      fold_few<R>(task, s, block, then, next);
+      fold_few<A, R>(task, s, block, then, next);
     });
     if (ends)
       merge(task.maximum, task.total, task.output, s.maximum, s.total, s.output, queries, padded);
@@ -652,19 +796,27 @@ HK void attend_few(const helios::AttentionTask& task) {
   }
 }
 
-void attend(const helios::AttentionTask& task) {
-  if (task.count <= kFewQueries) return attend_few(task);
+template <class A>
+HK void attend_as(const helios::AttentionTask& task) {
+  if (task.count <= kFewQueries) return attend_few<A>(task);
   helios::AttentionTask one = task;
   one.heads = 1;
   for (int h = 0; h < task.heads; ++h) {
-    attend_many(one);
+    attend_many<A>(one);
     one.queries += task.count;
-    one.keys += head_bytes(task);
-    one.values += head_bytes(task);
+    one.keys += task.head_stride;
+    one.values += task.head_stride;
     one.maximum += task.count;
     one.total += task.count;
     one.output += task.count * padded_dim(task.dim);
   }
+}
+
+void attend(const helios::AttentionTask& task) {
+#ifdef HELIOS_PAIRS
+  if (task.pairs) return attend_as<Pairs>(task);
+#endif
+  attend_as<Singles>(task);
 }
 
 void normalise(float maximum, float total, const float* output, const float* sink, float* y,

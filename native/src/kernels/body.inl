@@ -27,6 +27,7 @@ extern const Kernels HELIOS_JOIN(kernels_, HELIOS_KERNELS);
 const Kernels HELIOS_JOIN(kernels_, HELIOS_KERNELS) = {
     .name = HELIOS_TEXT(HELIOS_KERNELS),
     .lanes = W,
+    .pairs = kHasPairs,
     .quantise = quantise,
     .dot = dot,
     .dot_float = dot_float,
@@ -38,7 +39,6 @@ const Kernels HELIOS_JOIN(kernels_, HELIOS_KERNELS) = {
     .gate = gate,
     .rope = rope,
     .to_cache = to_cache,
-    .from_cache = from_cache,
     .attend = attend,
     .merge = merge,
     .normalise = normalise,

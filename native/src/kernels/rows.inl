@@ -152,26 +152,6 @@ void rope(const float* x, const float* table, int64_t pairs, bool interleaved, i
     for (int64_t i = 2 * pairs; i < dim; ++i) y[i] = x[i];
 }
 
-// 16-bit tails go through a padded copy, so that they are converted by the same instructions.
-template <class Convert>
-HK void widen(const uint16_t* x, float* out, int64_t n, Convert convert) {
-  for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
-    if (lanes == W) return store(out + i, convert(x + i));
-    uint16_t padded[W] = {};
-    for (int j = 0; j < lanes; ++j) padded[j] = x[i + j];
-    store_n(out + i, convert(padded), lanes);
-  });
-}
-
-void from_cache(helios::DType type, const void* x, float* out, int64_t n) {
-  if (type == helios::DType::F16)
-    widen(static_cast<const uint16_t*>(x), out, n, [](const uint16_t* p) { return load_f16(p); });
-  else if (type == helios::DType::BF16)
-    widen(static_cast<const uint16_t*>(x), out, n, [](const uint16_t* p) { return load_bf16(p); });
-  else
-    __builtin_memcpy(out, x, static_cast<size_t>(n) * 4);
-}
-
 void to_cache(helios::DType type, const float* x, void* out, int64_t n) {
   if (type == helios::DType::F32) {
     __builtin_memcpy(out, x, static_cast<size_t>(n) * 4);
@@ -182,6 +162,7 @@ void to_cache(helios::DType type, const float* x, void* out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) half[i] = helios::f32_to_bf16(x[i]);
     return;
   }
+  // Tails go through a padded copy, so that they are converted by the same instructions.
   for_vectors(n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
     if (lanes == W) return store_f16(half + i, load(x + i));
     uint16_t padded[W];

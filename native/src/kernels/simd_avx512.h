@@ -1,4 +1,5 @@
-// The vector vocabulary of the kernels, on AVX-512 (with VNNI if the file is compiled for it).
+// The vector vocabulary of the kernels, on AVX-512 (with VNNI and BF16 if the file is compiled for
+// them).
 #pragma once
 
 #include <immintrin.h>
@@ -145,6 +146,23 @@ HK void store_word_pairs(int16_t* p, vi a) {
   const __m512i turned = _mm512_shuffle_epi32(a, static_cast<_MM_PERM_ENUM>(0xd8));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(turned));
 }
+
+#ifdef __AVX512BF16__
+// Pairs of bfloat16 numbers, rounded to nearest, in the place of single-precision ones.
+#define HELIOS_PAIRS 1
+HK vf pairs(vf first, vf then) {
+  return (vf)_mm512_cvtne2ps_pbh(then, first);
+}
+// Each lane of `low` beside the same lane of `high`.
+HK vf interleaved_pairs(vf low, vf high) {
+  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
+                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  return (vf)_mm512_permutexvar_epi16(order, (__m512i)pairs(low, high));
+}
+HK vf add_pair_products(vf sum, vf a, vf b) {
+  return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+}
+#endif
 
 constexpr int kBlocks = 2;  // taken at once by matrix products
 constexpr int kTokenTile = 8;

@@ -26,13 +26,52 @@ constexpr int64_t kMostHeads = 1 << 16;
 // Heads of tiles whose spans may be chunks of their own.
 constexpr int64_t kMostSplit = 4096;
 
-// What keys and values are stored as.
-DType cache_dtype(const Params& p) {
-  const DType type = dtype_of(p, "dtype");
-  if (type != DType::F16 && type != DType::BF16 && type != DType::F32)
-    throw Error("dtype: a cache holds F16, BF16 or F32");
-  return type;
-}
+// A plane of keys or values, in pages that AttentionTask describes.
+//
+// Their type is what is declared, but bfloat16 in the place of another one of 16 bits where it is
+// wanted and the processor multiplies pairs of it. Rounded once, when they are written, the numbers
+// need no conversion whenever they are read.
+struct Paging {
+  explicit Paging(const Params& p)
+      : heads(p.positive("key_heads")),
+        dim(p.positive("dim")),
+        pages(p.positive("pages")),
+        page_tokens(p.positive("page_tokens")),
+        table(p.pointer<const int32_t>("page_table")),
+        table_rows(p.positive("table_rows")),
+        table_columns(p.positive("table_columns")),
+        declared(dtype_of(p, "dtype")),
+        bfloat16(p.integer("bfloat16") != 0) {
+    if (declared != DType::F16 && declared != DType::BF16 && declared != DType::F32)
+      throw Error("dtype: a cache holds F16, BF16 or F32");
+    if (dim > kWidestHead) throw Error("dim: heads wider than 512 are not supported");
+    require_memory("pages", {pages, page_tokens, heads, dim, 4});
+    require_memory("table_rows", {table_rows, table_columns, 4});
+  }
+
+  static constexpr int64_t kWidestHead = 512;
+
+  // Whether lanes are pairs of bfloat16 numbers.
+  bool pairs(const Kernels& kernels) const {
+    return bfloat16 && kernels.pairs && declared != DType::F32 && dim % 2 == 0 &&
+           page_tokens % 2 == 0;
+  }
+  DType type(const Kernels& kernels) const { return pairs(kernels) ? DType::BF16 : declared; }
+  int64_t head_bytes() const { return page_tokens * dim * dtype_bytes(declared); }
+  int64_t page_bytes() const { return heads * head_bytes(); }
+  // Positions that a row of the table can hold.
+  int64_t positions() const { return capped_product(table_columns, page_tokens); }
+  // The page of a position that the table is known to hold.
+  int64_t page(int64_t slot, int64_t position) const {
+    return table[slot * table_columns + position / page_tokens];
+  }
+
+  int64_t heads, dim, pages, page_tokens;
+  const int32_t* table;
+  int64_t table_rows, table_columns;
+  DType declared;
+  bool bfloat16;
+};
 
 struct Tile {
   int32_t token;     // first packed token
@@ -62,30 +101,22 @@ class PagedAttention final : public Step {
         rows_(p.pointer<const int32_t>("rows")),
         positions_(p.pointer<const int32_t>("positions")),
         slots_(p.pointer<const int32_t>("slots")),
-        table_(p.pointer<const int32_t>("page_table")),
         keys_(p.pointer<const uint8_t>("keys")),
         values_(p.pointer<const uint8_t>("values")),
         sinks_(p.optional_pointer<const float>("sinks")),
         out_(p.optional_pointer<float>("out")),
         heads_(p.positive("heads")),
-        key_heads_(p.positive("key_heads")),
-        dim_(p.positive("dim")),
-        table_rows_(p.positive("table_rows")),
-        table_columns_(p.positive("table_columns")),
-        pages_(p.positive("pages")),
-        page_tokens_(p.positive("page_tokens")),
-        type_(cache_dtype(p)),
+        paging_(p),
+        key_heads_(paging_.heads),
+        dim_(paging_.dim),
         scale_(static_cast<float>(p.number("scale"))),
         window_(p.integer("window")),
         softcap_(static_cast<float>(p.number("softcap"))),
         region_(p.integer("region", -1)) {
     if (heads_ > kMostHeads) throw Error("heads: more than 65,536 are not supported");
     if (heads_ % key_heads_ != 0) throw Error("heads: must be a multiple of the key heads");
-    if (dim_ > 512) throw Error("dim: heads wider than 512 are not supported");
     if (region_ >= 0 && dim_ % 32 != 0) throw Error("region: needs heads of a multiple of 32");
     if (region_ < 0 && out_ == nullptr) throw Error("out: needs an address without a region");
-    require_memory("pages", {pages_, page_tokens_, key_heads_, dim_, 4});
-    require_memory("table_rows", {table_rows_, table_columns_, 4});
     quant_.planes = planes_of(p);
     quant_.groups = heads_ * dim_ / 32;
     group_ = heads_ / key_heads_;
@@ -102,7 +133,7 @@ class PagedAttention final : public Step {
     workspace.need_thread_bytes(4 * (align_up(state_floats(most_queries_), 16) +
                                      attention_scratch(most_queries_, dim_)) +
                                 most_queries_ * 12 + dim_ * 4 + 256);
-    const int64_t spans = ceil_div(capped_product(table_columns_, page_tokens_), kSpan);
+    const int64_t spans = ceil_div(paging_.positions(), kSpan);
     partial_bytes_ = std::min(
         kPartialBudget, capped_product(tokens * heads_ * (padded_ + 2) * 4, spans));
     workspace.need_region(kPartialRegion, partial_bytes_);
@@ -161,9 +192,9 @@ class PagedAttention final : public Step {
     const Tile& tile = tiles_[piece.tile];
     const ThreadMemory memory = of_thread(thread);
     float* state = split_ ? partial(tile, piece.head, piece.span) : memory.state;
-    AttentionTask task = task_of(piece), next;
+    AttentionTask task = task_of(*context.kernels, piece), next;
     if (index + 1 < chunks_) {  // most likely this thread's next
-      next = task_of(piece_of(chunks_ - 2 - index));
+      next = task_of(*context.kernels, piece_of(chunks_ - 2 - index));
       task.next = &next;
     }
     attend(context, tile, piece.head, task, state, memory);
@@ -222,18 +253,18 @@ class PagedAttention final : public Step {
   // Groups token t with the tokens after it that continue its row; returns the token after them.
   int64_t add_tile(const Context& context, int64_t t, int64_t tokens, int64_t most) {
     const int64_t row = checked("rows", rows_[t], context.extents.rows);
-    const int64_t slot = checked("slots", slots_[row], table_rows_);
+    const int64_t slot = checked("slots", slots_[row], paging_.table_rows);
     int64_t count = 1;
     while (count < most && t + count < tokens && rows_[t + count] == row &&
            positions_[t + count] == positions_[t] + count)
       ++count;
     const int64_t position = positions_[t];
-    const int64_t limit = capped_product(table_columns_, page_tokens_);
-    const int64_t last = checked("positions", position + count - 1, limit);
+    const int64_t last = checked("positions", position + count - 1, paging_.positions());
     checked("positions", position, last + 1);
     const int64_t first = window_ > 0 ? std::max<int64_t>(0, position - window_ + 1) : 0;
-    for (int64_t page = first / page_tokens_; page <= last / page_tokens_; ++page)
-      checked("page_table", table_[slot * table_columns_ + page], pages_);
+    const int64_t length = paging_.page_tokens;
+    for (int64_t at = first / length * length; at <= last; at += length)
+      checked("page_table", paging_.page(slot, at), paging_.pages);
     const int64_t span = first / kSpan;
     tiles_[tile_count_++] = {static_cast<int32_t>(t), static_cast<int32_t>(count), first, last,
                              static_cast<int32_t>(slot), static_cast<int32_t>(span),
@@ -242,10 +273,8 @@ class PagedAttention final : public Step {
   }
 
   // All of a piece's task but for what is the thread's own.
-  AttentionTask task_of(const Piece& piece) const {
+  AttentionTask task_of(const Kernels& kernels, const Piece& piece) const {
     const Tile& tile = tiles_[piece.tile];
-    const int64_t head_bytes = dim_ * dtype_bytes(type_);
-    const int64_t token_stride = key_heads_ * head_bytes;
     AttentionTask task{};
     task.count = static_cast<int>(queries_of(tile));
     task.heads = tile.heads;
@@ -260,13 +289,14 @@ class PagedAttention final : public Step {
     task.window = window_;
     task.scale = scale_;
     task.softcap = softcap_;
-    task.pages = table_ + tile.slot * table_columns_;
-    task.page_tokens = page_tokens_;
-    task.page_stride = page_tokens_ * token_stride;
-    task.token_stride = token_stride;
-    task.keys = keys_ + piece.head * head_bytes;
-    task.values = values_ + piece.head * head_bytes;
-    task.type = type_;
+    task.pages = paging_.table + tile.slot * paging_.table_columns;
+    task.page_tokens = paging_.page_tokens;
+    task.page_stride = paging_.page_bytes();
+    task.head_stride = paging_.head_bytes();
+    task.keys = keys_ + piece.head * task.head_stride;
+    task.values = values_ + piece.head * task.head_stride;
+    task.type = paging_.type(kernels);
+    task.pairs = paging_.pairs(kernels);
     return task;
   }
 
@@ -326,13 +356,13 @@ class PagedAttention final : public Step {
   const int32_t* rows_;
   const int32_t* positions_;
   const int32_t* slots_;
-  const int32_t* table_;
   const uint8_t* keys_;
   const uint8_t* values_;
   const float* sinks_;
   float* out_;
-  int64_t heads_, key_heads_, dim_, table_rows_, table_columns_, pages_, page_tokens_;
-  DType type_;
+  int64_t heads_;
+  Paging paging_;
+  int64_t key_heads_, dim_;
   float scale_;
   int64_t window_;
   float softcap_;
@@ -356,55 +386,68 @@ class PagedAttention final : public Step {
 class CacheWrite final : public RowStep {
  public:
   explicit CacheWrite(const Params& p)
-      : RowStep(count_of(p), p.positive("width")),
+      : RowStep(count_of(p), capped_product(p.positive("key_heads"), p.positive("dim"))),
         x_(p.pointer<const float>("x")),
         rows_(p.pointer<const int32_t>("rows")),
         positions_(p.pointer<const int32_t>("positions")),
         slots_(p.pointer<const int32_t>("slots")),
-        table_(p.pointer<const int32_t>("page_table")),
         plane_(p.pointer<uint8_t>("plane")),
-        width_(p.positive("width")),
-        table_rows_(p.positive("table_rows")),
-        table_columns_(p.positive("table_columns")),
-        pages_(p.positive("pages")),
-        page_tokens_(p.positive("page_tokens")),
-        type_(cache_dtype(p)) {
-    require_memory("pages", {pages_, page_tokens_, width_, 4});
-    require_memory("table_rows", {table_rows_, table_columns_, 4});
-  }
+        keys_(p.integer("keys") != 0),
+        paging_(p) {}
 
   uint32_t begin(const Context& context) override {
     for (int64_t t = 0; t < count_.of(context.extents); ++t) {
       const int64_t row = checked("rows", rows_[t], context.extents.rows);
-      const int64_t slot = checked("slots", slots_[row], table_rows_);
-      const int64_t page =
-          checked("positions", positions_[t], capped_product(table_columns_, page_tokens_)) / page_tokens_;
-      checked("page_table", table_[slot * table_columns_ + page], pages_);
+      const int64_t slot = checked("slots", slots_[row], paging_.table_rows);
+      const int64_t position = checked("positions", positions_[t], paging_.positions());
+      checked("page_table", paging_.page(slot, position), paging_.pages);
     }
     return RowStep::begin(context);
   }
 
  protected:
   void rows(const Context& context, int64_t begin, int64_t end, int) override {
-    const int64_t token_bytes = width_ * dtype_bytes(type_);
+    const Kernels& kernels = *context.kernels;
+    const bool pairs = paging_.pairs(kernels);
+    const int64_t dim = paging_.dim, length = paging_.page_tokens;
+    const int64_t row_bytes = dim * dtype_bytes(paging_.declared);
+    alignas(64) uint8_t head[Paging::kWidestHead * 4];
     for (int64_t t = begin; t < end; ++t) {
-      const int64_t position = positions_[t];
-      const int64_t page =
-          table_[slots_[rows_[t]] * table_columns_ + position / page_tokens_];
-      uint8_t* to = plane_ + (page * page_tokens_ + position % page_tokens_) * token_bytes;
-      context.kernels->to_cache(type_, x_ + t * width_, to, width_);
+      const int64_t inside = positions_[t] % length;
+      uint8_t* page = plane_ + paging_.page(slots_[rows_[t]], positions_[t]) * paging_.page_bytes();
+      for (int64_t h = 0; h < paging_.heads; ++h, page += paging_.head_bytes()) {
+        kernels.to_cache(paging_.type(kernels), x_ + (t * paging_.heads + h) * dim, head, dim);
+        if (keys_ && pairs)
+          scatter<uint32_t>(head, dim / 2, page, inside, length);
+        else if (keys_ && paging_.declared == DType::F32)
+          scatter<uint32_t>(head, dim, page, inside, length);
+        else if (keys_)
+          scatter<uint16_t>(head, dim, page, inside, length);
+        else if (pairs)
+          scatter<uint16_t>(head, dim, page, inside / 2 * dim * 2 + inside % 2, 2);
+        else
+          std::memcpy(page + inside * row_bytes, head, static_cast<size_t>(row_bytes));
+      }
     }
   }
 
  private:
+  // Numbers, or pairs of them, to every `stride`-th place from the first.
+  template <class Unit>
+  static void scatter(const uint8_t* from, int64_t count, uint8_t* to, int64_t first,
+                      int64_t stride) {
+    const Unit* units = reinterpret_cast<const Unit*>(from);
+    Unit* out = reinterpret_cast<Unit*>(to) + first;
+    for (int64_t i = 0; i < count; ++i) out[i * stride] = units[i];
+  }
+
   const float* x_;
   const int32_t* rows_;
   const int32_t* positions_;
   const int32_t* slots_;
-  const int32_t* table_;
   uint8_t* plane_;
-  int64_t width_, table_rows_, table_columns_, pages_, page_tokens_;
-  DType type_;
+  bool keys_;
+  Paging paging_;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ from helios.compile.catalog_file import read_catalog
 from helios.errors import ConfigurationError
 from helios.runtime.device import DeviceRuntime
 
-INSTRUCTION_SETS = ("baseline", "avx2", "avxvnni", "avx512", "avx512vnni", "neon")
+INSTRUCTION_SETS = ("baseline", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "neon")
 
 
 def device_catalog(device: str, numerics: str = "", threads: int = 0) -> CapabilityCatalog:

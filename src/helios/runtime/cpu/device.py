@@ -16,6 +16,7 @@ from helios.runtime.cpu.catalog import catalog, descriptor, functions, materiali
 from helios.runtime.cpu.lower import lifetimes, lower
 from helios.runtime.cpu.lowering import Step
 from helios.runtime.cpu.numerics import DEFAULT_NUMERICS, Numerics, profile
+from helios.runtime.cpu.pages import key_planes
 from helios.runtime.cpu.placement import PackedWeight, Placement, place
 from helios.runtime.cpu.schedule import Schedule, schedule
 from helios.runtime.cpu.tuning import measured
@@ -108,12 +109,20 @@ class CpuRunner:
         late = LateInput(late_inputs(compiled.contract), self._latches)
         self._tuning = compiled.contract.tuning
         self._compiled, self._numerics = compiled, numerics
+        self._keys = key_planes(compiled.programs)
         for program in compiled.programs:
             if program.name in self._tuning:
                 continue
             frames = range(compiled.plan.frames)
             lowered = lower_program(
-                program, compiled.plan, storage, frames, weights.by_name, numerics, late
+                program,
+                compiled.plan,
+                storage,
+                frames,
+                weights.by_name,
+                numerics,
+                self._keys,
+                late,
             )
             for frame, steps in zip(frames, lowered, strict=True):
                 self._loaded[program.name, frame] = executor.load(
@@ -150,7 +159,9 @@ class CpuRunner:
         """
         captured = next(p for p in self._compiled.programs if p.name == program)
         plan, weights = self._compiled.plan, self._weights.by_name
-        (lowered,) = lower_program(captured, plan, self._storage, (0,), weights, self._numerics)
+        (lowered,) = lower_program(
+            captured, plan, self._storage, (0,), weights, self._numerics, self._keys
+        )
         trials = np.zeros(len(lowered.steps), dtype=np.int64)
         steps = measured(
             lowered.steps, captured, self._compiled.programs, self._weights.by_name, budget, trials
@@ -177,13 +188,14 @@ def lower_program(
     frames: Sequence[int],
     weights: Mapping[str, PackedWeight],
     numerics: Numerics,
+    keys: frozenset[str],
     late: LateInput | None = None,
 ) -> list[Lowered]:
     """The native steps of one program, for each of the frames.
 
     Values that a plan retains keep their planned places and nothing is fused, so that every
     operation's result can be observed. Otherwise the fused program is placed anew inside the
-    planned arena. `late` is what programs of serving wait for.
+    planned arena. `keys` names the planes of keys, and `late` is what programs of serving wait for.
     """
     program_plan = plan.program(program.name)
     fused = _fused(program, program_plan, plan.arena_nbytes, layouts(weights), numerics)
@@ -201,6 +213,7 @@ def lower_program(
                     value_offset=offsets,
                     buffer_address={b: storage.address(b, frame) for b in buffers},
                     weights=weights,
+                    keys=keys,
                     late=late.buffers if late else frozenset(),
                     latch=late.latches[frame].address if late else 0,
                 ),

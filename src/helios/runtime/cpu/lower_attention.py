@@ -6,19 +6,22 @@ from helios.runtime.cpu.schedule import Node
 
 
 def _paging(low: Lowering, table: Ref, plane: Ref) -> Params:
-    pages, page_tokens, _, _ = plane.type.shape
+    pages, page_tokens, heads, dim = plane.type.shape
     return {
         "page_table": low.at(table),
         "table_rows": low.rows(table),
         "table_columns": low.inner(table),
         "pages": low.dim(pages),
         "page_tokens": low.dim(page_tokens),
+        "key_heads": low.dim(heads),
+        "dim": low.dim(dim),
         "dtype": int(plane.type.dtype),
+        "bfloat16": int(low.numerics.bfloat16),
     }
 
 
 def cache_write(low: Lowering, node: Node) -> None:
-    """cache_write."""
+    """cache_write. Keys lie otherwise than values, so what attention reads a plane as decides."""
     x, rows, positions, slots, table, plane = operands(node, 6)
     low.emit(
         "cache_write",
@@ -28,7 +31,7 @@ def cache_write(low: Lowering, node: Node) -> None:
         positions=low.at(positions),
         slots=low.at(slots),
         plane=low.at(plane),
-        width=low.inner(x),
+        keys=int(low.holds_keys(plane)),
         **_paging(low, table, plane),
     )
 
@@ -38,7 +41,7 @@ def paged_attention(low: Lowering, node: Node) -> None:
     q, rows, positions, slots, table, keys, values = operands(node, 7)
     sinks = node.op.operands[7] if len(node.op.operands) > 7 else None
     result = node.op.results[0]
-    _, heads, dim = q.type.shape
+    _, heads, _ = q.type.shape
     attributes = node.op.attributes
     low.emit(
         "paged_attention",
@@ -52,8 +55,6 @@ def paged_attention(low: Lowering, node: Node) -> None:
         sinks=low.at(sinks),
         out=low.at(result) if node.plain else 0,
         heads=low.dim(heads),
-        key_heads=low.dim(keys.type.shape[2]),
-        dim=low.dim(dim),
         scale=attributes["scale"],
         window=attributes["window"],
         softcap=attributes["softcap"],

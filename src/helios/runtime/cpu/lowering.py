@@ -51,6 +51,10 @@ class Lowering:
         """The absolute address, or 0 for an absent operand."""
         return 0 if ref is None else self.placement.address(self._plan.root(ref))
 
+    def holds_keys(self, plane: Ref) -> bool:
+        """Whether attention reads a plane as keys."""
+        return plane.name in self.placement.keys
+
     def is_late(self, ref: Ref | None) -> bool:
         """Whether it is a buffer that the host may fill while the program runs."""
         return isinstance(ref, Buffer) and ref.name in self.placement.late

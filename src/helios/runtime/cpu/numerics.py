@@ -1,4 +1,4 @@
-"""Numerical profiles: how finely a matrix product sees its input."""
+"""Numerical profiles: how finely products see their input."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,13 @@ from helios.records import dataclass
 class Numerics:
     """Bytes of a quantised activation: in products that the model calls coarse, and in the others.
 
-    0 stands for activations in float32.
+    0 stands for activations in float32. With `bfloat16` attention multiplies in bfloat16 and keeps a
+    cache of 16 bits in it, on processors that have such products; else it multiplies in float32.
     """
 
     coarse: int
     fine: int
+    bfloat16: bool = False
 
     @property
     def most(self) -> int:
@@ -28,8 +30,8 @@ class Numerics:
 
 
 PROFILES: Mapping[str, Numerics] = {
-    "a8": Numerics(1, 1),
-    "mixed": Numerics(1, 2),
+    "a8": Numerics(1, 1, bfloat16=True),
+    "mixed": Numerics(1, 2, bfloat16=True),
     "a16": Numerics(2, 2),
     "f32": Numerics(0, 0),
 }

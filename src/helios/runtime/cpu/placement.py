@@ -24,14 +24,15 @@ class PackedWeight:
 class Placement:
     """The addresses of one program: an arena with its values, buffers and weights.
 
-    `late` names the buffers that the host may still fill while the program runs, and `latch` is
-    where the program waits for it.
+    `keys` names the planes that hold keys, and `late` the buffers that the host may still fill while
+    the program runs; `latch` is where the program waits for it.
     """
 
     arena: int
     value_offset: Mapping[str, int] = field(hash=False)
     buffer_address: Mapping[str, int] = field(hash=False)
     weights: Mapping[str, PackedWeight] = field(hash=False)
+    keys: frozenset[str] = frozenset()
     late: frozenset[str] = frozenset()
     latch: int = 0
 
