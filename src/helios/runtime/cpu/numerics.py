@@ -11,8 +11,8 @@ from helios.records import dataclass
 class Numerics:
     """Bytes of a quantised activation: in products that the model calls coarse, and in the others.
 
-    0 stands for activations in float32. With `bfloat16` attention multiplies in bfloat16 and keeps a
-    cache of 16 bits in it, on processors that have such products; else it multiplies in float32.
+    0 stands for activations in float32. With `bfloat16` attention multiplies in bfloat16, and
+    keeps a cache of 16 bits in it, on processors that have such products; else in float32.
     """
 
     coarse: int

@@ -24,8 +24,8 @@ class PackedWeight:
 class Placement:
     """The addresses of one program: an arena with its values, buffers and weights.
 
-    `keys` names the planes that hold keys, and `late` the buffers that the host may still fill while
-    the program runs; `latch` is where the program waits for it.
+    `keys` names the planes that hold keys, and `late` the buffers that the host may still fill
+    while the program runs; `latch` is where the program waits for it.
     """
 
     arena: int
