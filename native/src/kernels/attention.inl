@@ -26,6 +26,7 @@ alignas(64) constexpr float kLanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 
 struct Singles {
   static constexpr int64_t width = 1;
   static vf add(vf sum, vf a, vf b) { return fma(a, b, sum); }
+  static vf exp(vf x) { return exp_falling(x); }  // of scores
   // Lane by lane, the numbers of `width` vectors.
   static vf join(const vf* numbers) { return numbers[0]; }
   // A row of numbers to lanes, in its place.
@@ -48,6 +49,7 @@ constexpr bool kHasPairs = true;
 struct Pairs {
   static constexpr int64_t width = 2;
   static vf add(vf sum, vf a, vf b) { return add_pair_products(sum, a, b); }
+  static vf exp(vf x) { return coarse_exp_falling(x); }
   static vf join(const vf* numbers) { return interleaved_pairs(numbers[0], numbers[1]); }
   static void pack(float* row, int64_t count) {
     for (int64_t i = 0; i < count; i += 2 * W)
@@ -367,7 +369,7 @@ HK void weigh_panel(float* scores, int64_t reach, float* maximum, float* total, 
         vf weights[A::width];
 #pragma GCC unroll 2
         for (int j = 0; j < A::width; ++j) {
-          weights[j] = exp_falling(sub(load(scores + ((p + i + j) * N + v) * W), shift));
+          weights[j] = A::exp(sub(load(scores + ((p + i + j) * N + v) * W), shift));
           sums[i + j] = add(sums[i + j], weights[j]);
         }
         store(scores + ((p + i) / A::width * N + v) * W, A::join(weights));
@@ -674,7 +676,7 @@ HK float weigh(float* scores, vf shift) {
   vf total = zero();
 #pragma GCC unroll 16
   for (int64_t i = 0; i < kPositions; i += W) {
-    const vf e = exp_falling(sub(load(scores + i), shift));
+    const vf e = A::exp(sub(load(scores + i), shift));
     store(scores + i, e);
     total = add(total, e);
   }
