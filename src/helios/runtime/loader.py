@@ -110,18 +110,6 @@ def load_model(
     options = options or LoadOptions()
     report = report or StartupReport()
     compiled = compile_core(core, runtime, options, report)
-    return load_compiled(compiled, core, runtime, options, progress, report)
-
-
-def load_compiled(
-    compiled: CompiledModel,
-    core: LoadableCore,
-    runtime: DeviceRuntime,
-    options: LoadOptions,
-    progress: Progress | None,
-    report: StartupReport,
-) -> LoadedModel:
-    """The part of `load_model` that follows compilation."""
     with report.phase("allocate"):
         storage = Storage(compiled.plan)
     with report.phase("weights"), ReleasingSource(core, compiled.plan) as weights:

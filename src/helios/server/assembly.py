@@ -1,6 +1,5 @@
 """From a trusted core to a service that can answer: model, engine and frontend, tied together."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from helios.compile.report import StartupReport
@@ -9,13 +8,7 @@ from helios.engine.engine import Engine
 from helios.frontend.model import load_frontend
 from helios.records import dataclass
 from helios.runtime.device import DeviceRuntime
-from helios.runtime.loader import (
-    LoadedModel,
-    LoadOptions,
-    Progress,
-    compile_core,
-    load_compiled,
-)
+from helios.runtime.loader import LoadedModel, LoadOptions, Progress, load_model
 from helios.scheduler.policy import SchedulerPolicy
 from helios.server.service import ServedModel, Service
 from helios.server.settings import Limits
@@ -43,8 +36,8 @@ def assemble(
 ) -> Assembly:
     """Load a core on a runtime and put an engine and a service in front of it.
 
-    The frontend is made while weights are laid out, which is native work; its phase is what is left
-    to wait for then. The requests that may be active are those the plan has room for.
+    The frontend is made first: a tokenizer or template that can't be used should stop start-up
+    before weights are loaded. The requests that may be active are those the plan has room for.
     """
     report = report or StartupReport()
     contract = core.contract
@@ -52,12 +45,9 @@ def assemble(
     template = syntax.template_resource
     words = core.resource(syntax.tokenizer_resource).decode()
     text = core.resource(template).decode() if template else None
-    compiled = compile_core(core, runtime, options, report)
-    with ThreadPoolExecutor(1, "helios-frontend") as beside:
-        made = beside.submit(load_frontend, compiled.contract.frontend, words, text)
-        loaded = load_compiled(compiled, core, runtime, options, progress, report)
-        with report.phase("frontend"):
-            frontend = made.result()
+    loaded = load_model(core, runtime, options, progress, report)
+    with report.phase("frontend"):
+        frontend = load_frontend(loaded.contract.frontend, words, text)
     with report.phase("engine"):
         engine = Engine(
             loaded.model,
