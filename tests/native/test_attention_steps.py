@@ -19,7 +19,7 @@ from helios.runtime.cpu.numerics import PROFILES, Numerics
 from helios.runtime.cpu.pages import key_planes
 from helios.runtime.reference import network
 
-PAGE = 8
+PAGES = [8, 5, 32]  # tokens: halves of the widest vectors, odd, and whole vectors
 F32, A8 = PROFILES["f32"], PROFILES["a8"]
 
 
@@ -69,20 +69,21 @@ def case(
     dtype: Any = np.float16,
     sinks: bool = False,
     seed: int = 0,
+    page: int = PAGES[0],
 ) -> Case:
     """`histories`: for each row, tokens already there and tokens that are new."""
     rng = np.random.default_rng(seed)
     slots = rng.permutation(len(histories) + 2)[: len(histories)].astype(np.int32)
-    columns = max(-(-(old + new) // PAGE) for old, new in histories)
+    columns = max(-(-(old + new) // page) for old, new in histories)
     pages = rng.permutation(len(histories) * columns + 3).astype(np.int32)
     table = np.full((len(histories) + 2, columns), -1, dtype=np.int32)
     for row, slot in enumerate(slots):
-        used = -(-sum(histories[row]) // PAGE)
+        used = -(-sum(histories[row]) // page)
         table[slot, :used] = pages[row * columns : row * columns + used]
     rows = [np.full(new, row) for row, (_, new) in enumerate(histories)]
     positions = [np.arange(old, old + new) for old, new in histories]
     count = sum(new for _, new in histories)
-    planes = rng.standard_normal((2, len(pages), PAGE, key_heads, dim), dtype=np.float32)
+    planes = rng.standard_normal((2, len(pages), page, key_heads, dim), dtype=np.float32)
     stored = network.to_storage(planes, np.dtype(dtype))
     return Case(
         rng.standard_normal((count, heads, dim), dtype=np.float32),
@@ -146,6 +147,7 @@ def expected(c: Case, **attributes: Any) -> NDArray[np.float32]:
     softcap=st.sampled_from([0.0, 2.0]),
     sinks=st.booleans(),
     seed=st.integers(0, 99),
+    page=st.sampled_from(PAGES),
 )
 def test_matches_the_reference(
     isa: str,
@@ -156,8 +158,9 @@ def test_matches_the_reference(
     softcap: float,
     sinks: bool,
     seed: int,
+    page: int,
 ) -> None:
-    c = case(histories, *shape, dtype=dtype, sinks=sinks, seed=seed)
+    c = case(histories, *shape, dtype=dtype, sinks=sinks, seed=seed, page=page)
     got = attend(c, isa, window=window, softcap=softcap)
     want = expected(c, window=window, softcap=softcap)
     assert np.abs(got - want).max() <= 2e-5 * max(np.abs(want).max(), 1.0)
@@ -181,12 +184,15 @@ def rounded(x: NDArray[Any]) -> NDArray[np.float32]:
 @settings(max_examples=40, derandomize=True, deadline=None)
 @given(
     histories=st.lists(st.tuples(st.integers(0, 90), st.integers(1, 20)), min_size=1, max_size=4),
-    shape=st.sampled_from([(4, 2, 32), (3, 3, 64), (8, 1, 40), (9, 3, 80), (2, 2, 256), (4, 4, 9)]),
+    shape=st.sampled_from(
+        [(4, 2, 32), (3, 3, 64), (8, 1, 40), (9, 3, 80), (2, 2, 256), (4, 4, 10)]
+    ),
     dtype=st.sampled_from([np.float16, np.uint16]),
     window=st.sampled_from([0, 1, 5, 33, 70]),
     softcap=st.sampled_from([0.0, 2.0]),
     sinks=st.booleans(),
     seed=st.integers(0, 99),
+    page=st.sampled_from([8, 6, 32]),
 )
 def test_products_of_bfloat16_round_what_they_multiply_and_nothing_else(
     histories: list[tuple[int, int]],
@@ -196,8 +202,9 @@ def test_products_of_bfloat16_round_what_they_multiply_and_nothing_else(
     softcap: float,
     sinks: bool,
     seed: int,
+    page: int,
 ) -> None:
-    c = case(histories, *shape, dtype=dtype, sinks=sinks, seed=seed)
+    c = case(histories, *shape, dtype=dtype, sinks=sinks, seed=seed, page=page)
     got = attend(c, "avx512bf16", numerics=A8, window=window, softcap=softcap)
     c.q = rounded(c.q * np.float32(0.2))
     c.keys, c.values = rounded(c.keys), rounded(c.values)
@@ -210,8 +217,13 @@ def test_products_of_bfloat16_round_what_they_multiply_and_nothing_else(
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_a_cache_in_float32_is_read_in_float32(isa: str) -> None:
-    c = case([(50, 20)], dtype=np.float32)
+@pytest.mark.parametrize(
+    ("dtype", "dim", "page"), [(np.float32, 32, 8), (np.float16, 9, 8), (np.float16, 32, 5)]
+)
+def test_what_makes_no_pairs_is_multiplied_in_float32(
+    isa: str, dtype: Any, dim: int, page: int
+) -> None:
+    c = case([(50, 20)], dim=dim, dtype=dtype, page=page)
     np.testing.assert_array_equal(attend(c, isa, numerics=A8), attend(c, isa))
 
 
@@ -219,10 +231,11 @@ def test_a_cache_in_float32_is_read_in_float32(isa: str) -> None:
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("window", [0, 40, 400])
 @pytest.mark.parametrize("shape", [(6, 2, 64), (9, 3, 80), (8, 2, 9)])
+@pytest.mark.parametrize("page", PAGES)
 def test_a_token_alone_has_the_bits_it_has_in_a_batch(
-    isa: str, numerics: Numerics, window: int, shape: tuple[int, int, int]
+    isa: str, numerics: Numerics, window: int, shape: tuple[int, int, int], page: int
 ) -> None:
-    c = case([(600, 40), (3, 1), (70, 5)], *shape, sinks=True)
+    c = case([(600, 40), (3, 1), (70, 5)], *shape, sinks=True, page=page)
     how: dict[str, Any] = {"isa": isa, "numerics": numerics, "window": window}
     whole = attend(c, **how)
     for begin, end in [(0, 1), (39, 40), (40, 41), (13, 22), (41, 46), (10, 46)]:
@@ -253,15 +266,16 @@ def test_decoding_rows_have_the_same_bits_on_any_number_of_threads(
 
 @pytest.mark.parametrize("numerics", [F32, A8])
 @pytest.mark.parametrize("isa", ISAS)
-def test_unused_memory_is_never_read_into_a_result(isa: str, numerics: Numerics) -> None:
-    c = case([(5, 1), (20, 3)], 4, 2, 32)
+@pytest.mark.parametrize("page", PAGES)
+def test_unused_memory_is_never_read_into_a_result(isa: str, numerics: Numerics, page: int) -> None:
+    c = case([(5, 1), (20, 3)], 4, 2, 32, page=page)
     clean = attend(c, isa, numerics=numerics)
     keys, values = c.keys.copy(), c.values.copy()
     for plane in (keys, values):
         seen = np.zeros(plane.shape[:2], dtype=bool)
         for row, slot in enumerate(c.slots):
             for p in range(int(c.positions[c.rows == row].max()) + 1):
-                seen[c.table[slot, p // PAGE], p % PAGE] = True
+                seen[c.table[slot, p // page], p % page] = True
         plane[~seen] = np.nan
     dirty = Case(c.q, c.rows, c.positions, c.slots, c.table, keys, values, None)
     np.testing.assert_array_equal(attend(dirty, isa, numerics=numerics), clean)
@@ -272,8 +286,11 @@ def test_unused_memory_is_never_read_into_a_result(isa: str, numerics: Numerics)
 @pytest.mark.parametrize("numerics", [F32, A8])
 @pytest.mark.parametrize("dtype", [np.float16, np.uint16, np.float32])
 @pytest.mark.parametrize("dim", [64, 9])
-def test_cache_write(isa: str, keys: bool, numerics: Numerics, dtype: Any, dim: int) -> None:
-    c = case([(13, 9), (0, 1), (8, 40)], 2, 2, dim, dtype)
+@pytest.mark.parametrize("page", PAGES)
+def test_cache_write(
+    isa: str, keys: bool, numerics: Numerics, dtype: Any, dim: int, page: int
+) -> None:
+    c = case([(13, 9), (0, 1), (8, 40)], 2, 2, dim, dtype, page=page)
     x = np.random.default_rng(3).standard_normal((len(c.rows), 2, dim), dtype=np.float32)
     x.reshape(-1)[:4] = [0.0, -0.0, 1e-7, 60000.0]
     where = (c.rows, c.positions, c.slots, c.table)

@@ -33,9 +33,9 @@ struct Singles {
   static void pack(float*, int64_t) {}
 };
 
-// What lanes are read from.
+// Rows of a cache whose numbers are no lanes yet.
 template <class Element>
-struct SingleRows : Singles {
+struct NarrowRows : Singles {
   static constexpr int64_t lane_bytes = sizeof(typename Element::type);
   static vf lanes(const uint8_t* at) {
     return Element::get(reinterpret_cast<const typename Element::type*>(at));
@@ -56,18 +56,13 @@ struct Pairs {
       store(row + i / 2, pairs(load(row + i), i + W < count ? load(row + i + W) : zero()));
   }
 };
-
-struct PairRows : Pairs {
-  static constexpr int64_t lane_bytes = 4;
-  static vf lanes(const uint8_t* at) { return load(reinterpret_cast<const float*>(at)); }
-};
 #else
 constexpr bool kHasPairs = false;
 #endif
 
-// Lanes as they lie in scratch.
+// Rows of lanes: of a cache of such, and of scratch.
 template <class A>
-struct ScratchRows : A {
+struct LaneRows : A {
   static constexpr int64_t lane_bytes = 4;
   static vf lanes(const uint8_t* at) { return load(reinterpret_cast<const float*>(at)); }
 };
@@ -86,11 +81,11 @@ HK int64_t lanes_for(int64_t n) {
   return (n + A::width - 1) / A::width;
 }
 
-// Calls body(i, whether less is left) for every `width` steps.
+// Calls body(the first number, whether it is the only one left) for the lanes of `count` numbers.
 template <class A, class Body>
-HK void for_lanes(int64_t count, int64_t step, Body body) {
+HK void for_lanes(int64_t count, Body body) {
   int64_t i = 0;
-  for (; i + A::width * step <= count; i += A::width * step) body(i, false);
+  for (; i + A::width <= count; i += A::width) body(i, false);
   if constexpr (A::width > 1)
     if (i < count) body(i, true);
 }
@@ -98,14 +93,11 @@ HK void for_lanes(int64_t count, int64_t step, Body body) {
 // Calls body with the type of what the cache consists of.
 template <class A, class Body>
 HK void with_rows(const helios::AttentionTask& task, Body body) {
-#ifdef HELIOS_PAIRS
-  if constexpr (A::width > 1) return body(PairRows{});
-#endif
-  switch (task.type) {
-    case helios::DType::F16: return body(SingleRows<F16Element>{});
-    case helios::DType::BF16: return body(SingleRows<Bf16Element>{});
-    default: return body(SingleRows<F32Element>{});
+  if constexpr (A::width == 1) {
+    if (task.type == helios::DType::F16) return body(NarrowRows<F16Element>{});
+    if (task.type == helios::DType::BF16) return body(NarrowRows<Bf16Element>{});
   }
+  return body(LaneRows<A>{});
 }
 
 // `count` positions from `begin` on, the pages that hold them, and where in a plane of keys the first
@@ -500,7 +492,7 @@ HK void lay_values(const helios::AttentionTask& task, const uint8_t* plane, cons
                    float* out) {
   const int64_t padded = padded_dim(task.dim);
   with_rows<A>(task, [&]<class Rows>(Rows) __attribute__((always_inline)) {
-    for_lanes<A>(block.count, 1, [&](int64_t i, bool last) __attribute__((always_inline)) {
+    for_lanes<A>(block.count, [&](int64_t i, bool last) __attribute__((always_inline)) {
       float* row = out + i / A::width * padded;
       for (int64_t d = task.dim; d < padded; ++d) row[d] = 0.0f;
       copy_lanes<Rows>(plane + block.value[i], task.dim, row);
@@ -610,7 +602,7 @@ HK void few_values(const uint8_t* values, const int64_t* offset, int64_t count, 
 #pragma GCC unroll 4
       for (int v = 0; v < N; ++v)
         acc[q][v] = mul(load(output + q * padded + d + v * W), set(correction[q]));
-    for_lanes<Rows>(count, 1, [&](int64_t i, bool last) __attribute__((always_inline)) {
+    for_lanes<Rows>(count, [&](int64_t i, bool last) __attribute__((always_inline)) {
       if (d == 0) ahead.advance(lines);
       vf value[N];
 #pragma GCC unroll 4
@@ -719,7 +711,7 @@ HK void with_keys(const helios::AttentionTask& task, int64_t head, const History
   lay_keys<A>(task, plane, block, scratch);
   int64_t offset[kPositions];
   for (int64_t i = 0; i < kPositions; ++i) offset[i] = i * 4;
-  body(ScratchRows<A>{}, reinterpret_cast<const uint8_t*>(scratch), offset, kPositions * 4);
+  body(LaneRows<A>{}, reinterpret_cast<const uint8_t*>(scratch), offset, kPositions * 4);
 }
 
 // Calls body with the type of a block's values, where they lie, and where each row of them begins.
@@ -736,7 +728,7 @@ HK void with_values(const helios::AttentionTask& task, int64_t head, const Histo
   lay_values<A>(task, plane, block, scratch);
   int64_t offset[kPositions];
   for (int64_t i = 0; i < block.count; ++i) offset[i] = i / A::width * padded * 4;
-  body(ScratchRows<A>{}, reinterpret_cast<const uint8_t*>(scratch), offset);
+  body(LaneRows<A>{}, reinterpret_cast<const uint8_t*>(scratch), offset);
 }
 
 // One block of every head into the span's running softmax; `next` is read after it, for `then`.
