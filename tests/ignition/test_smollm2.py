@@ -60,4 +60,5 @@ def test_prefill_and_decode_give_the_logits_of_transformers(
 def test_coarse_products_are_those_that_were_measured(smollm2_core: Core) -> None:
     roles = ("attention.output", "feed_forward.gate", "feed_forward.up")
     want = {f"layers.{layer}.{role}" for layer in range(1, 28) for role in roles}
+    want |= {f"layers.{layer}.feed_forward.down" for layer in range(7, 22)}
     assert coarse_products(smollm2_core) == want

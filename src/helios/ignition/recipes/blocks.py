@@ -133,10 +133,11 @@ def feed_forward(
     inner: int,
     function: str,
     coarse: bool = False,
+    coarse_down: bool = False,
 ) -> Value:
     """down(function(gate(x)) · up(x)), the value `LAYER.feed_forward`.
 
-    Gate and up may be coarse.
+    Gate and up may be coarse, and down.
     """
     gate = linear(builder, x, f"{layer}.feed_forward.gate", width, inner, coarse=coarse)
     up = linear(builder, x, f"{layer}.feed_forward.up", width, inner, coarse=coarse)
@@ -148,4 +149,5 @@ def feed_forward(
         inner,
         width,
         result=f"{layer}.feed_forward",
+        coarse=coarse_down,
     )

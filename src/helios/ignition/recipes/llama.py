@@ -76,8 +76,9 @@ class LlamaRecipe:
         self, builder: ProgramBuilder, hidden: Value, layer: int, batch: Batch, planes: Planes
     ) -> Value:
         config, name = self._config, f"layers.{layer}"
-        # The first layer and the last two bear it worst.
+        # The first layer and the last two bear it worst; down does, but for the middle half, too.
         coarse = 0 < layer < config.layers - 2
+        coarse_down = coarse and config.layers <= 4 * layer + 2 < 3 * config.layers
         normed = rms_norm(builder, hidden, f"{name}.attention.norm", config.width, config.epsilon)
         shape = self._attention_shape(layer)
         mixed = attention(builder, normed, name, shape, batch, planes, config.epsilon, coarse)
@@ -85,7 +86,9 @@ class LlamaRecipe:
         normed = rms_norm(
             builder, hidden, f"{name}.feed_forward.norm", config.width, config.epsilon
         )
-        inner = feed_forward(builder, normed, name, config.width, config.inner, "silu", coarse)
+        inner = feed_forward(
+            builder, normed, name, config.width, config.inner, "silu", coarse, coarse_down
+        )
         return builder.value("add", hidden, inner)
 
     def _attention_shape(self, layer: int) -> AttentionShape:
