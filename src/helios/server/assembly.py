@@ -36,8 +36,8 @@ def assemble(
 ) -> Assembly:
     """Load a core on a runtime and put an engine and a service in front of it.
 
-    The frontend is made first: a tokenizer or template that can't be used should stop start-up
-    before weights are loaded. The requests that may be active are those the plan has room for.
+    The frontend is made after the weights are in place; beside them it would gain nothing, since
+    both hold the interpreter lock. The requests that may be active are those the plan has room for.
     """
     report = report or StartupReport()
     contract = core.contract
