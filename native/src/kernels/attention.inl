@@ -285,10 +285,13 @@ HK void add_products(const float* a, int64_t row, int64_t step, const float* b, 
   }
 }
 
+// Products of panels stay functions of their own: inlined into all of attention, they would get too
+// few registers, and a sum that waits in memory takes twice as long.
+
 // scores[reach][N * W]
 template <class A, int N>
-HK void score_panel(const float* keys, const float* queries, int64_t dim, int64_t reach,
-                    float* scores) {
+__attribute__((noinline)) void score_panel(const float* keys, const float* queries, int64_t dim,
+                                           int64_t reach, float* scores) {
   constexpr int R = panel_rows<N>();
   for (int64_t p = 0; p < reach; p += R) {
     vf acc[R][N];
@@ -306,8 +309,8 @@ HK void score_panel(const float* keys, const float* queries, int64_t dim, int64_
 
 // output[padded][N * W] = output * correction + values . weights
 template <class A, int N>
-HK void add_panel(const float* values, int64_t padded, const float* weights, int64_t depth,
-                  const float* correction, float* output) {
+__attribute__((noinline)) void add_panel(const float* values, int64_t padded, const float* weights,
+                                         int64_t depth, const float* correction, float* output) {
   constexpr int R = panel_rows<N>();
   for (int64_t d = 0; d < padded; d += R) {
     vf acc[R][N];
