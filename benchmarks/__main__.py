@@ -18,6 +18,7 @@ from rich.console import Console
 from benchmarks import install
 from benchmarks.ceilings import Ceilings, ceilings, model_work
 from benchmarks.corpus import Prompts, corpus_text
+from benchmarks.instructions import INSTRUCTIONS, NATIVE, hold
 from benchmarks.machine import busy_share, machine
 from benchmarks.places import HERE, RESULTS, model_path
 from benchmarks.prepared import opened_core, prepare, tokenizer_of
@@ -50,24 +51,30 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", default="*", help="workloads by pattern, such as 'http.*'")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--isa", choices=list(INSTRUCTIONS), default=NATIVE, help="what all contenders may use"
+    )
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the suite itself")
     parser.add_argument("--name", default="", help="of the files; default: latest, or quick")
     options = parser.parse_args()
     options.peers = _chosen(parser, options.peers, list(PEER_BY_NAME))
     options.sections = _chosen(parser, options.sections, SECTIONS)
     options.profiles = [name for name in options.profiles.split(",") if name]
-    options.name = options.name or ("quick" if options.quick else "latest")
+    kind = "quick" if options.quick else "latest"
+    options.name = options.name or (kind if options.isa == NATIVE else f"{kind}-{options.isa}")
     return options
 
 
 def main() -> None:
     """Run what was asked for."""
     options = parse()
+    hold(options.isa)
     facts = {
         "date": time.strftime("%Y-%m-%d %H:%M"),
         "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
         "threads": options.threads,
         "repeats": options.repeats,
+        "isa": options.isa,
         "machine": asdict(machine()),
         "model_work": asdict(model_work(model_path())),
     }

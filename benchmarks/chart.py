@@ -9,6 +9,7 @@ from pathlib import Path
 
 import matplotlib
 
+from benchmarks.instructions import limitation
 from benchmarks.results import BASE, OURS, Row, advantage, is_ours, read_results, rows
 
 matplotlib.use("Agg")
@@ -51,7 +52,7 @@ def draw(source: Path, output: Path) -> None:
     machine = results.facts["machine"]
     axes.set_title(
         f"SmolLM2-135M-Instruct Q4_1, greedy, {results.facts['threads']} threads, "
-        f"{machine['processor']}",
+        f"{machine['processor']}{limitation(results.facts)}",
         loc="left",
         fontsize=10,
     )

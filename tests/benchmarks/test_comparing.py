@@ -113,6 +113,12 @@ def test_the_report_states_medians_goals_and_shares() -> None:
     assert all(len(line) == len(grid.head) for grid in grids(RESULTS) for line in grid.lines)
 
 
+def test_contenders_held_to_fewer_instructions_are_said_to_be() -> None:
+    held = Results({**FACTS, "isa": "avx2"}, RESULTS.workloads, RESULTS.values)
+    assert ", all held to avx2)" in markdown(held)
+    assert "all held" not in markdown(RESULTS)
+
+
 def test_a_busy_machine_is_said_to_be_busy() -> None:
     busy = Results({**FACTS, "busy_after": 0.6}, RESULTS.workloads, RESULTS.values)
     assert "NOT quiet: other work took 60%" in markdown(busy)

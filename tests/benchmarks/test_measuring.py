@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +15,18 @@ from benchmarks.corpus import Prompts
 from benchmarks.machine import share_used
 from benchmarks.rates import RateTest, llama_rates
 from benchmarks.workloads import Samples, output_rate, rotated
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_holding_reaches_what_is_built_and_what_is_started() -> None:
+    script = (
+        "import os; from benchmarks import instructions; instructions.hold('avx2');"
+        "h = instructions.held();"
+        "print(h.suffix, *h.llama_cpp, os.environ['HELIOS_ISA'], os.environ['ONEDNN_MAX_CPU_ISA'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.split() == ["-avx2", "-DGGML_NATIVE=OFF", "avx2", "AVX2"], done.stderr
 
 
 def event(text: str = "", usage: int | None = None) -> bytes:

@@ -1,0 +1,53 @@
+"""Which instructions everything that is compared may use: what the processor has, or fewer.
+
+Held to AVX2, a processor with AVX-512 stands in for those without: all contenders lose the same.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """A set of instructions, and how compilers and the contenders are held to it.
+
+    `environment` is for Helios and OpenVINO, which choose when they start; the rest is for what is
+    built: `suffix` tells its folders apart.
+    """
+
+    suffix: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    compiler: Sequence[str] = ("-march=native",)
+    llama_cpp: Sequence[str] = ("-DGGML_NATIVE=ON",)
+
+
+NATIVE = "native"
+_AVX2 = Instructions(
+    suffix="-avx2",
+    environment={"HELIOS_ISA": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+    compiler=("-march=x86-64-v3",),
+    llama_cpp=("-DGGML_NATIVE=OFF",),  # without it, AVX2 is what its build enables
+)
+INSTRUCTIONS: Mapping[str, Instructions] = {NATIVE: Instructions(suffix=""), "avx2": _AVX2}
+
+
+_held = [NATIVE]
+
+
+def hold(name: str) -> None:
+    """Hold this process and all that it starts to instructions by name."""
+    _held[0] = name
+    os.environ.update(INSTRUCTIONS[name].environment)
+
+
+def held() -> Instructions:
+    """What this process was held to."""
+    return INSTRUCTIONS[_held[0]]
+
+
+def limitation(facts: Mapping[str, Any]) -> str:
+    """What is to be said of a run whose contenders had fewer instructions than the processor."""
+    isa = facts.get("isa", NATIVE)
+    return "" if isa == NATIVE else f", all held to {isa}"
