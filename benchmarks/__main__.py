@@ -45,7 +45,7 @@ console = Console(stderr=True, highlight=False)
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--peers", default=",".join(DEFAULT_PEERS), help=", ".join(PEER_BY_NAME))
+    parser.add_argument("--peers", help=f"{', '.join(PEER_BY_NAME)}; all that can be held to --isa")
     parser.add_argument("--profiles", default="a8,f32", help="other profiles, in rates alone")
     parser.add_argument("--sections", default=",".join(SECTIONS))
     parser.add_argument("--only", default="*", help="workloads by pattern, such as 'http.*'")
@@ -57,7 +57,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the suite itself")
     parser.add_argument("--name", default="", help="of the files; default: latest, or quick")
     options = parser.parse_args()
-    options.peers = _chosen(parser, options.peers, list(PEER_BY_NAME))
+    left_out = INSTRUCTIONS[options.isa].left_out
+    known = [name for name in PEER_BY_NAME if name not in left_out]
+    if options.peers is None:
+        options.peers = ",".join(name for name in DEFAULT_PEERS if name not in left_out)
+    options.peers = _chosen(parser, options.peers, known)
     options.sections = _chosen(parser, options.sections, SECTIONS)
     options.profiles = [name for name in options.profiles.split(",") if name]
     kind = "quick" if options.quick else "latest"
