@@ -18,7 +18,7 @@ from rich.console import Console
 from benchmarks import install
 from benchmarks.ceilings import Ceilings, ceilings, model_work
 from benchmarks.corpus import Prompts, corpus_text
-from benchmarks.instructions import INSTRUCTIONS, NATIVE, hold
+from benchmarks.instructions import INSTRUCTIONS, NATIVE, held_name, hold
 from benchmarks.machine import busy_share, machine
 from benchmarks.places import HERE, RESULTS, model_path
 from benchmarks.prepared import opened_core, prepare, tokenizer_of
@@ -52,7 +52,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
-        "--isa", choices=list(INSTRUCTIONS), default=NATIVE, help="what all contenders may use"
+        "--isa", choices=list(INSTRUCTIONS), default=held_name(), help="what all contenders may use"
     )
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the suite itself")
     parser.add_argument("--name", default="", help="of the files; default: latest, or quick")

@@ -6,7 +6,7 @@ OpenVINO is left out: held to AVX2 by oneDNN's setting, it finds no way to multi
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -14,12 +14,11 @@ from typing import Any
 class Instructions:
     """A set of instructions, and how compilers and the contenders are held to it.
 
-    `environment` is for Helios, which chooses when it starts; `compiler` and `llama_cpp` are for
-    what is built, whose folders `suffix` tells apart. Peers `left_out` can't be held.
+    Helios chooses when it starts, by `HELIOS_ISA`; `compiler` and `llama_cpp` are for what is
+    built, whose folders `suffix` tells apart. Peers `left_out` can't be held.
     """
 
     suffix: str
-    environment: Mapping[str, str] = field(default_factory=dict)
     compiler: Sequence[str] = ("-march=native",)
     llama_cpp: Sequence[str] = ("-DGGML_NATIVE=ON",)
     left_out: Sequence[str] = ()
@@ -28,7 +27,6 @@ class Instructions:
 NATIVE = "native"
 _AVX2 = Instructions(
     suffix="-avx2",
-    environment={"HELIOS_ISA": "avx2"},
     compiler=("-march=x86-64-v3",),
     llama_cpp=("-DGGML_NATIVE=OFF",),  # without it, AVX2 is what its build enables
     left_out=("openvino",),
@@ -36,18 +34,21 @@ _AVX2 = Instructions(
 INSTRUCTIONS: Mapping[str, Instructions] = {NATIVE: Instructions(suffix=""), "avx2": _AVX2}
 
 
-_held = [NATIVE]
-
-
 def hold(name: str) -> None:
     """Hold this process and all that it starts to instructions by name."""
-    _held[0] = name
-    os.environ.update(INSTRUCTIONS[name].environment)
+    if name != NATIVE:
+        os.environ["HELIOS_ISA"] = name
+
+
+def held_name() -> str:
+    """The name of what this process was held to, here or by what started it."""
+    name = os.environ.get("HELIOS_ISA", NATIVE)
+    return name if name in INSTRUCTIONS else NATIVE
 
 
 def held() -> Instructions:
     """What this process was held to."""
-    return INSTRUCTIONS[_held[0]]
+    return INSTRUCTIONS[held_name()]
 
 
 def limitation(facts: Mapping[str, Any]) -> str:
